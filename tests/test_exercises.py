@@ -24,6 +24,7 @@ from utils.checks.catalogue import (
     read_opening,
     tasks,
 )
+from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED
 from utils.data import load_text
 from utils.pages import NOTEBOOKS, definitions
 from utils.tokenizer import encode_bpe, train_bpe
@@ -307,6 +308,22 @@ def test_progress_lists_each_notebook_and_ticks_what_has_passed(own_progress, ca
         "03 Context vectors: 3 of 3 passed ✓",
         "04 Scaled dot-product attention: 2 of 2 passed ✓",
     ]
+
+
+def test_the_map_colours_what_has_passed_and_what_is_begun(own_progress, monkeypatch):
+    own_progress.write_text("embed\nsoftmax")
+    shown = []
+    monkeypatch.setattr("utils.checks.overview.show", lambda *both: shown.extend(both))
+    progress()
+    tile = r"border: 2px solid (#\w+);[^>]*><a [^>]*>([^<]+)</a> <span [^>]*>([^<]*)<"
+    tiles = {title: (color, text) for color, title, text in re.findall(tile, shown[1])}
+    assert len(tiles) == len(NUMBERED) + 1  # and the hour
+    assert tiles["02 Embeddings"] == (PASSED[2], "✓")
+    color, text = tiles["03 Context vectors"]
+    assert color == NOT_YET[2] and text.startswith("1 of 3, ")
+    begun = {"02 Embeddings", "03 Context vectors"}
+    left = {color for title, (color, _) in tiles.items() if title not in begun}
+    assert left == {NOT_ATTEMPTED[2]}
 
 
 def test_recall_asks_other_questions_each_day(own_progress, capsys, monkeypatch):

@@ -7,7 +7,7 @@ import re
 from html import escape
 
 from utils.checks import catalogue, records
-from utils.checks.display import show
+from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show
 from utils.pages import NOTEBOOKS, read_cells
 
 QUESTION = re.compile(
@@ -16,8 +16,10 @@ QUESTION = re.compile(
 )
 FOLDED = "{}\n\n<details><summary>Answer</summary>\n\n{}\n\n</details>"
 MAIN, DEEPER = "The course", "Deeper, each after its notebook and none of them needed"
-GROUP = "<div><b>{}</b></div><ul {style}>{}</ul>"
-FOLDED_GROUP = "<details><summary><b>{}</b></summary><ul {style}>{}</ul></details>"
+GROUP = '<div><b>{}</b></div><div style="margin: 0 0 8px">{}</div>'
+FOLDED_GROUP = '<details><summary><b>{}</b></summary><ul style="list-style: none; padding: 0; margin: 0 0 8px">{}</ul></details>'
+TILE = '<span style="display: inline-block; margin: 4px 6px 2px 0; padding: 1px 8px; border: 2px solid {color}; border-radius: 4px">{link} <span style="{look}">{state}</span></span>'
+BADGE = "background: {}; color: #fff; border-radius: 4px; padding: 0 6px"
 NOTHING = "Three questions a day come here, from the notebooks in which you have "
 NOTHING += "passed an exercise, except the last of them."
 
@@ -43,10 +45,11 @@ def progress():
             hours = f"about {_hours(pages, asked, left)} left"
             heading += f": {hours if is_open else 'all exercises passed ✓'}"
         rows = {page: _state(page, tasks + hour, passed) for page in pages}
-        template = FOLDED_GROUP if name == DEEPER else GROUP
-        items = (f"<li>{pages[p]}{_link(p, '')}: {rows[p]}</li>" for p in pages)
-        style = 'style="list-style: none; padding: 0; margin: 0 0 8px"'
-        html.append(template.format(heading, "".join(items), style=style))
+        template, items = GROUP, [_tile(p, tasks + hour, passed) for p in pages]
+        if name == DEEPER:
+            template = FOLDED_GROUP
+            items = [f"<li>{pages[p]}{_link(p, '')}: {rows[p]}</li>" for p in pages]
+        html.append(template.format(heading, "".join(items)))
         plain = (f"{pages[p]}{_title(p, '')}: {rows[p]}" for p in pages)
         lines += ["", heading, *plain]
     show("\n".join(lines), "".join(html))
@@ -62,6 +65,19 @@ def _groups():
         "If you have only one evening": {catalogue.HOUR_PAGE: ""},
         DEEPER: {n: f"after {k}, " for n, k in catalogue.deeper_notebooks().items()},
     }
+
+
+def _tile(page, tasks, passed):
+    """Return a notebook of the map: green if all has passed, orange if it's begun."""
+    asked = [task.name in passed for task in tasks if task.page == page]
+    minutes = catalogue.read_opening(page)[1]
+    color, look, state = NOT_ATTEMPTED[2], "", f"{minutes} minutes" if minutes else ""
+    if any(asked):
+        color, state = NOT_YET[2], f"{sum(asked)} of {len(asked)}, {state}"
+        if all(asked):
+            state, _, color = PASSED
+        look = BADGE.format(color)
+    return TILE.format(color=color, link=_link(page, ""), look=look, state=state)
 
 
 def _state(page, tasks, passed):
