@@ -1,6 +1,7 @@
 """The experiments of the notebooks."""
 
 import functools
+import re
 
 import pytest
 import torch
@@ -91,7 +92,13 @@ def test_the_account_quotes_what_the_notebooks_print():
     cells = [c for name in list(ACCOUNT)[1:4] for c in read_cells(f"{name}.ipynb")]
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     lines = "".join(x for out in outputs for x in out.get("text", [])).splitlines()
-    for *_, measured in account_rows("14_looking_back"):
-        for quote in measured.split("; "):
-            name, number = quote.split(": ")
-            assert any(x.startswith(f"{name} ") and number in x.split() for x in lines)
+    for *_, tried, result in account_rows("14_looking_back"):
+        quotes = {tried: result} | dict(re.findall(r"\((.+): (.+)\)", result))
+        for name, quote in quotes.items():
+            if name == "not measured":
+                assert quote == ""
+            else:
+                loss, percent = re.match(r"loss (.+)|(\d+)%", quote).groups()
+                number = loss or f"{int(percent) / 100:.2f}"
+                starts = [line for line in lines if line.startswith(f"{name} ")]
+                assert any(number in line.split() for line in starts), name
