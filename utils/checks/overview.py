@@ -16,9 +16,10 @@ QUESTION = re.compile(
 )
 FOLDED = "{}\n\n<details><summary>Answer</summary>\n\n{}\n\n</details>"
 MAIN, DEEPER = "The course", "Deeper, each after its notebook and none of them needed"
-GROUP = '<div><b>{}</b></div><div style="margin: 0 0 8px">{}</div>'
-FOLDED_GROUP = '<details><summary><b>{}</b></summary><ul style="list-style: none; padding: 0; margin: 0 0 8px">{}</ul></details>'
-TILE = '<span style="display: inline-block; margin: 4px 6px 2px 0; padding: 1px 8px; border: 2px solid {color}; border-radius: 4px">{link} <span style="{look}">{state}</span></span>'
+LIST = '<ul style="list-style: none; padding: 0; margin: 0 0 8px">{}</ul>'
+GROUP = f"<div><b>{{}}</b></div>{LIST}"
+FOLDED_GROUP = f"<details><summary><b>{{}}</b></summary>{LIST}</details>"
+TILE = '<li style="display: inline-block; margin: 4px 6px 2px 0; padding: 1px 8px; border: 2px solid {color}; border-radius: 4px">{link} <span style="{look}">{state}</span></li>'
 BADGE = "background: {}; color: #fff; border-radius: 4px; padding: 0 6px"
 NOTHING = "Three questions a day come here, from the notebooks in which you have "
 NOTHING += "passed an exercise, except the last of them."
