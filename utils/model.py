@@ -2,7 +2,8 @@
 
 import contextlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -58,6 +59,30 @@ def feed_forward(d_model: int) -> nn.Sequential:
     return nn.Sequential(
         nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model)
     )
+
+
+def gpt_logits(
+    token_ids: Tensor,
+    embedding: Callable,
+    blocks: Iterable[Callable],
+    norm: Callable,
+    output: Callable,
+) -> Tensor:
+    """Send token ids through the modules of a GPT, in their order.
+
+    token_ids: (B, T), of which `embedding` makes vectors (B, T, D)
+    returns: what `output` makes of the normalised stream, logits (B, T, V)
+
+    >>> table, output = nn.Embedding(11, 4), nn.Linear(4, 11)
+    >>> gpt_logits(torch.tensor([[1, 2]]), table, [], nn.LayerNorm(4), output).shape
+    torch.Size([1, 2, 11])
+
+    Source: Radford et al. 2019, section 2.3.
+    """
+    x = embedding(token_ids)
+    for block in blocks:
+        x = block(x)
+    return output(norm(x))
 
 
 POSITIONS = "learned", "rotary", "none"
@@ -156,10 +181,9 @@ class GPT(nn.Module):
             return self._logits(token_ids, caches, lengths[0] if lengths else 0)
 
     def _logits(self, token_ids, caches, num_cached):
-        x = self.embedding(token_ids, num_cached)  # (B, T, D)
-        for block, cache in zip(self.blocks, caches):
-            x = block(x, cache=cache)
-        return self.output(self.norm(x))  # (B, T, V)
+        embedding = partial(self.embedding, start=num_cached)
+        blocks = [partial(b, cache=cache) for b, cache in zip(self.blocks, caches)]
+        return gpt_logits(token_ids, embedding, blocks, self.norm, self.output)
 
     def new_caches(self, num_tokens: int) -> list:
         """Return an empty cache for each block, with room for `num_tokens`."""

@@ -11,16 +11,15 @@ def main(seed):
     copying = definitions("deeper/copying_heads")
     bits = copying["bits_per_byte"](model, book["encode_story"], 32)
     real, encode, _ = load_tales_model()
-    chapter = book["chapter_loss"]
-    own, books = chapter(model, book["encode_story"], 64), chapter(real, encode, 256)
+    chapter = book["bits_per_byte"]
+    own, books = chapter(model, book["encode_story"]), chapter(real, encode)
     best = copying["bits_per_byte"](real, encode, 128)
     return {
         "plain: lowest": min(plain),
         "plain: step of the lowest": 50 * (plain.index(min(plain)) + 1),
         "plain: last minus lowest": plain[-1] - min(plain),
         "plain: last training loss": sum(losses[-50:]) / 50,
-        "chapter 7: plain minus books, bits per byte": own[2] - books[2],
-        "chapter 7: plain, loss per token": own[1],
+        "chapter 7: plain minus books, bits per byte": own - books,
         "bits per byte: plain minus triples": bits - copying["counted_bits"](3),
         "bits per byte: plain minus books": bits - best,
     }

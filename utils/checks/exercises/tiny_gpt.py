@@ -1,28 +1,30 @@
-"""Exercises of the notebook on a tiny GPT: its block, and how tokens are chosen."""
+"""Exercises of the notebook on a tiny GPT: block, model, and how tokens are chosen."""
+
+from functools import reduce
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks.definition import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, draw, integers
 from utils.checks.engine import facts
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 
 
 class Layer(nn.Module):
-    """A stand-in for a sublayer, which a message shows by its name."""
+    """A stand-in for a part of a model, which a message shows by its name."""
 
-    def __init__(self, name, d_model):
+    def __init__(self, name, d_in, d_out=None):
         super().__init__()
-        self.name = name
-        self.weight = nn.Parameter(draw(d_model, d_model, seed=len(name)))
+        self.name, seed = name, sum(map(ord, name))
+        self.weight = nn.Parameter(draw(d_in, d_out or d_in, seed=seed))
 
     def __repr__(self):
         return self.name
 
     def forward(self, x):
-        return torch.tanh(x @ self.weight)
+        return torch.tanh(x @ self.weight) if x.is_floating_point() else self.weight[x]
 
 
 def layer_norm(x):
@@ -181,5 +183,41 @@ exercise_8_3 = Exercise(
         Case(draw(2, 3, 11), 0.35),
         Case(draw(2, 7) - LOW, 0.6, note=LOW_ROW),
         Case(draw(2, 7, scale=200.0), 0.95, note="large logits"),
+    ],
+)
+
+
+def parts(d_model, vocab_size, num_blocks):
+    blocks = tuple(Layer(f"block {i}", d_model) for i in range(num_blocks))
+    ends = Layer("norm", d_model), Layer("output", d_model, vocab_size)
+    return Layer("embedding", vocab_size, d_model), blocks, *ends
+
+
+def gpt_logits(token_ids, embedding, blocks, norm, output):
+    first = embedding(token_ids)
+    last = reduce(lambda x, block: block(x), blocks, first)
+    normed = norm(last)
+    logits = output(normed)
+    return logits
+
+
+exercise_8_4 = Exercise(
+    id="8.4",
+    right=gpt_logits,
+    returns="the logits (B, T, V) of the token ids (B, T)",
+    mistakes={
+        "last = [block(first) for block in blocks][-1] OR last = sum(block(first) for block in blocks)": "blocks-not-in-turn: You let each block read the embedding: only the first one does, and the others read what the block before them returned, x = block(x).",
+        "last = blocks[0](first)": "only-the-first-block: You stop after the first block: norm, output and return come after the loop, so they are indented less than its lines.",
+        "last = blocks(first)": "blocks-called: You call `blocks`, which is no module but several: call one after the other, `for block in blocks:`.",
+        "last = first": "blocks-missing: What your blocks return is lost: x = block(x) makes it the next input.",
+        "normed = last": "norm-missing: You left out the norm: it comes between the last block and output, output(norm(x)).",
+        "last = reduce(lambda x, block: block(x), blocks, norm(first)); normed = last OR last = reduce(lambda x, block: norm(block(x)), blocks, first); normed = last OR last = reduce(lambda x, block: norm(block(x)), blocks, first)": "norm-too-early: You normalise before a block: each block has norms of its own, so call norm once, after the last block.",
+        "logits = norm(output(last))": "output-before-norm: You normalise the logits: the norm comes first, output(norm(x)).",
+        "logits = normed": "output-missing: You return vectors (B, T, D): output turns them into logits.",
+        "return logits[:, -1] OR return logits[:, -1:]": "last-position-only: You return the logits of the last position only: return those of all positions.",
+    },
+    cases=[
+        Case(integers(0, 7, (2, 3)), *parts(5, 7, 2)),
+        Case(integers(0, 11, (3, 5)), *parts(7, 11, 3), note="three blocks"),
     ],
 )
