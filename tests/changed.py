@@ -43,13 +43,16 @@ BY_CASE = [f"tests/test_{name}.py" for name in BY_CASE]
 def code_by_name(source):
     """Return what defines each top-level name of a module; "" is what has no name.
 
-    Comments and docstrings are left out.
+    Comments and docstrings are left out, and local variables have numbers for names.
     """
     tree, found = ast.parse(source), {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             if ast.get_docstring(node) is not None:
                 node.body[0] = ast.Pass()
+        for part in node.body if isinstance(node, ast.Module | ast.ClassDef) else ():
+            if isinstance(part, ast.FunctionDef):
+                _number_locals(part)
     for node in tree.body:
         named = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
         names = [n.id for n in named if isinstance(n.ctx, ast.Store)]
@@ -57,6 +60,17 @@ def code_by_name(source):
         for name in [node.name] if hasattr(node, "name") else names or [""]:
             found[name] = found.get(name, "") + ast.unparse(node) + "\n"
     return found
+
+
+def _number_locals(function):
+    """Rename the variables that a function assigns, in their order: 0, 1, …"""
+    nodes = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    stored = dict.fromkeys(n.id for n in nodes if isinstance(n.ctx, ast.Store))
+    parameters = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+    own = [name for name in stored if name not in parameters]
+    numbers = {name: str(number) for number, name in enumerate(own)}
+    for node in nodes:
+        node.id = numbers.get(node.id, node.id)
 
 
 def changed_names(path, before):
