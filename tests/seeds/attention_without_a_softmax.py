@@ -14,7 +14,7 @@ pairs = pages.definitions("13_attention_without_a_softmax")
 def main(seed):
     page = definitions("13_attention_without_a_softmax")
     deeper = definitions("deeper/a_layer_with_the_delta_rule")
-    return rules(page, seed) | resets(deeper, seed) | stacks(page, deeper, seed)
+    return rules(page, seed) | resets(deeper, seed) | stacks(page, seed)
 
 
 def rules(page, seed):
@@ -44,10 +44,10 @@ def resets(page, seed):
     return found
 
 
-def stacks(page, deeper, seed):
+def stacks(page, seed):
     """Recall 24 pairs of each kind of list with stacks of layers."""
     lists, found = page["LISTS"], {}
-    for name, layers in (page["STACKS"] | deeper["STACKS"]).items():
+    for name, layers in page["STACKS"].items():
         build = partial(pairs.StackReader, layers)
         for kind, draw in lists.items():
             found[f"{kind}: {name}"] = pairs.trained_accuracy(build, draw, seed)
