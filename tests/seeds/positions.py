@@ -73,6 +73,13 @@ def compared(models):
         "rotary: 64 minus guessing": loss_at(models["rotary"], 64) - GUESSING,
         "none: 256 minus 32": at_256["none"] - at_32["none"],
         "ALiBi: 256 minus 32": at_256["ALiBi"] - at_32["ALiBi"],
+        "at 32: most that one of three ways minus none is": max(
+            at_32[name] - at_32["none"] for name in ("sinusoids", "rotary", "ALiBi")
+        ),
+        "at 256: least that sinusoids or rotary minus none is": min(
+            at_256[name] - at_256["none"] for name in ("sinusoids", "rotary")
+        ),
+        "at 256: ALiBi minus none": at_256["ALiBi"] - at_256["none"],
         "at 32: ALiBi minus rotary": at_32["ALiBi"] - at_32["rotary"],
         "at 32: T5 minus rotary": at_32["T5"] - at_32["rotary"],
         "T5: 256 minus 32": at_256["T5"] - at_32["T5"],
