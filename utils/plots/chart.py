@@ -446,6 +446,39 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
     publish(fig, title, describe("Points", title, **parts))
 
 
+@in_course_style
+def scatter(
+    groups: dict, *, title: str, xlabel: str, ylabel: str, labels: dict | None = None
+) -> None:
+    """Draw a mark for each pair of numbers, with a colour and a marker for each group.
+
+    Args:
+        groups: dict from a name to `(x, y)`, two rows of equal length.
+        labels: dict from a text to the `(x, y)` that it names; the text is at the left.
+
+    >>> scatter({"block 0": [[0.1, 0.3], [0.0, 0.2]]}, title="More weight costs more",
+    ...         xlabel="weight", ylabel="cost", labels={"head 1": (0.3, 0.2)})
+    Marks: More weight costs more. Across: weight. Up: cost. Groups: block 0. \
+Labels: head 1.
+    """
+    expect_dict("groups", groups)
+    fig = new_figure(3.3, "constrained")
+    ax = fig.subplots()
+    for i, (name, pair) in enumerate(groups.items()):
+        x, y = to_array(pair, name, 2)
+        ax.plot(x, y, MARKERS[i % 8], color=theme.SERIES[i % 6], label=name)
+    for text, at in (labels or {}).items():
+        style = {"textcoords": "offset points", "ha": "right", "va": "center"}
+        ax.annotate(text, at, (-8, 0), size=theme.SMALLEST, **style)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.grid(color="#E5E5E5")
+    ax.set_axisbelow(True)
+    fig.legend(loc="outside lower center", ncols=len(groups))
+    parts = {"Across": xlabel, "Up": ylabel, "Groups": list(groups)}
+    parts |= {"Labels": list(labels or ())}
+    publish(fig, title, describe("Marks", title, **parts))
+
+
 # --- angles -----------------------------------------------------------------------
 
 
