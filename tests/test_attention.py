@@ -70,7 +70,7 @@ X, BATCH = torch.zeros(3, 4), torch.zeros(3, 3, 4)
         (masked_softmax, (X[0, 0],), r"scores \(\.\.\., S\), got \(\)"),
         (scaled_dot_product_attention, (X, X, X, None, None), "dropout_p .* got None"),
         (cross_attention, (X, X, *[torch.eye(3)] * 3), r"W_query \(4, …\), got \(3, 3"),
-        (cross_attention, (X, X, *[X.T] * 3, X[0] > 0), r"context_mask .* got \(4,\)"),
+        (cross_attention, (X, X, *[X.T] * 3, X[0] > 0), r"source_mask .* got \(4,\)"),
         (attend_with_cache, (X, X[:1], X[:1], (X, X)), "a query and a key for"),
         (attend_with_cache, (X, X, X, (X,)), "keys and values, got 1 of them"),
         (attend_with_cache, (X, X, X, (X.T, X.T)), r"cache for \(3, 4\), got \(4, 3\)"),

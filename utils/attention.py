@@ -212,37 +212,37 @@ def scaled_dot_product_attention(
 
 def cross_attention(
     x: Tensor,
-    context: Tensor,
+    encoded: Tensor,
     W_query: Tensor,
     W_key: Tensor,
     W_value: Tensor,
-    context_mask: Tensor | None = None,
+    source_mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Let the tokens of x attend to those of another text, with one head.
+    """Let the tokens of x attend to those of another text, encoded, with one head.
 
-    x: (..., T, D), the queries; context: (..., S, D), where keys and values come from
+    x: (..., T, D), the queries; encoded: (..., S, D), where keys and values come from
     W_query, W_key, W_value: (D, d_k), (D, d_k) and (D, d_v)
-    context_mask: boolean (..., S), True = may be attended to
+    source_mask: boolean (..., S), True = may be attended to
     returns: output (..., T, d_v) and weights (..., T, S); ValueError for shapes that do
         not fit
 
-    >>> x, context = torch.zeros(1, 2), torch.tensor([[1.0, 0.0], [3.0, 0.0]])
-    >>> cross_attention(x, context, *[torch.eye(2)] * 3)[0]
+    >>> x, encoded = torch.zeros(1, 2), torch.tensor([[1.0, 0.0], [3.0, 0.0]])
+    >>> cross_attention(x, encoded, *[torch.eye(2)] * 3)[0]
     tensor([[2., 0.]])
 
     Source: Vaswani et al. 2017, section 3.2.3.
     """
     require.axes("x", x, "..., T, D")
-    require.axes("context", context, "..., S, D")
-    require.alike(x=x, context=context, W_query=W_query, W_key=W_key, W_value=W_value)
+    require.axes("encoded", encoded, "..., S, D")
+    require.alike(x=x, encoded=encoded, W_query=W_query, W_key=W_key, W_value=W_value)
     for name, W in (("W_query", W_query), ("W_key", W_key), ("W_value", W_value)):
-        width = (x if name == "W_query" else context).shape[-1]
+        width = (x if name == "W_query" else encoded).shape[-1]
         require.that(W.dim() == 2 and len(W) == width, f"{name} ({width}, …)", W.shape)
-    query, key, value = x @ W_query, context @ W_key, context @ W_value
-    mask = context_mask
+    query, key, value = x @ W_query, encoded @ W_key, encoded @ W_value
+    mask = source_mask
     if mask is not None:
         leading = require.query_key_value(query, key, value)
-        require.mask("context_mask", mask, (*leading, key.shape[-2]))
+        require.mask("source_mask", mask, (*leading, key.shape[-2]))
         mask = mask[..., None, :]  # (..., 1, S)
     return scaled_dot_product_attention(query, key, value, mask)
 

@@ -55,7 +55,7 @@ def main(seed):
     found["same place: aligned"] = book["alignment_score"](book["same_position"])
     for name in ("looking back", "transformer"):
         found |= maps(book, name, models[name])
-    return found
+    return found | hidden_words(book, models["looking back"])
 
 
 def first_try(model):
@@ -74,6 +74,28 @@ def first_try(model):
             {*pairwise(written.split())} - known
         ),
     }
+
+
+def hidden_words(book, model):
+    """Return how many words are right while the decoder can't look at some."""
+    found = {
+        f"looking back: right with {name} hidden": book["still_right"](
+            model, book["TEST"][::10], book[name]
+        )
+        for name in ("nothing", "another", "its_own", "own_and_neighbours")
+    }
+    found["looking back: lost with the neighbours"] = (
+        found["looking back: right with its_own hidden"]
+        - found["looking back: right with own_and_neighbours hidden"]
+    )
+    for word in ("ne", "voiture", "noir"):
+        written = translation.say(model, book["PHRASE"], hidden=word)
+        found[f"looking back: without {word}"] = {
+            "ne": "not" in written.split(),
+            "voiture": "car" in written.split(),
+            "noir": "black" in written.split(),
+        }[word]
+    return found
 
 
 def maps(book, name, model):

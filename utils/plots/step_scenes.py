@@ -713,15 +713,15 @@ def draw_token(
 # --- 12 ---------------------------------------------------------------------------
 
 
-def turns(french: str, english: str, weights=None, *, title: str) -> None:
+def turns(source: str, target: str, weights=None, *, title: str) -> None:
     """Show how a recurrent translator writes: a state for each turn of its decoder.
 
     The actions of the turn are numbered: 1 ask, 2 find, 3 read, 4 write. Without
     weights no turn asks, so 1 is find.
 
     Args:
-        french, english: a sentence and its translation.
-        weights: `(T, S)`, how much of each French vector a turn finds, both with
+        source, target: a sentence and its translation.
+        weights: `(T, S)`, how much of each encoded vector a turn finds, both with
             `<end>`; without them each turn finds the encoder's one vector.
 
     >>> weights = [[0.9, 0.1, 0], [0.4, 0.6, 0], [0.3, 0.7, 0], [0, 0, 1]]
@@ -732,7 +732,7 @@ def turns(french: str, english: str, weights=None, *, title: str) -> None:
     3. Turn 3: s₂ finds le and chat, reads cat and writes sleeps.
     4. Turn 4: s₃ finds <end>, reads sleeps and writes <end>.
     """
-    words, written = (f"{text} <end>".split() for text in (french, english))
+    words, written = (f"{text} <end>".split() for text in (source, target))
     if weights is None:
         found = ["finds the one vector"] * len(written)
     else:
@@ -764,6 +764,7 @@ def _draw_turns(words, written, num_turns, weights):
         picture.wire(picture.word((x, 3.8), word).top, (x, 3.4))
         sources.append(picture.grid((x - 0.15, 2.55), [[""]], "key", cell=0.3))
         picture.wire((x, 3.05), sources[-1].bottom, "key")
+    picture.note((sources[0].right[0] + 0.08, 2.7), "encoded", "key")
     size = columns[-1] - 0.5, 0.35
     encoder = picture.block((0.9, 3.05), "encoder: a GRU, both ways", size=size)
     picture.wire(encoder.left, vector.bottom, turn=first)

@@ -10,9 +10,10 @@ from utils.checks.shared.attention import softmax_of
 from utils.checks.shared.masks import EMPTY_ROWS, HIDE
 
 
-def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
+def cross_attention(x, encoded, W_query, W_key, W_value, source_mask=None):
+    context = encoded  # its name in the shared mistakes
     learned = SimpleNamespace(W_query=W_query, W_key=W_key, W_value=W_value)
-    real = torch.tensor([True]) if context_mask is None else context_mask
+    real = torch.tensor([True]) if source_mask is None else source_mask
     query = x @ learned.W_query
     key = context @ learned.W_key
     value = context @ learned.W_value
@@ -29,20 +30,20 @@ def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
 
 
 MASK = {
-    "query = context @ learned.W_query; key = x @ learned.W_key; value = x @ learned.W_value; mask = torch.tensor(True)": "roles-swapped: You swapped the roles: queries come from x, keys and values from context.",
-    "mask = torch.tensor(True)": "mask-ignored: Your mask has no effect: give it to masked_softmax, with an axis for the queries, context_mask[..., None, :].",
-    "mask = ~real[..., None, :] | (context_mask is None)": "mask-inverted: You hid the real words, at which the mask is True: masked_fill takes the opposite, ~mask, and masked_softmax takes the mask as it is.",
-    "mask = torch.ones(x.shape[-2], context.shape[-2]).tril().bool() & real[..., None, :]": "mask-causal: You applied a causal mask: all of the context is known before the first query, so hide what `context_mask` marks False.",
-    "mask = real if context_mask is None else real[:, None, :]": "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, context_mask[..., None, :].",
+    "query = context @ learned.W_query; key = x @ learned.W_key; value = x @ learned.W_value; mask = torch.tensor(True)": "roles-swapped: You swapped the roles: queries come from x, keys and values from encoded.",
+    "mask = torch.tensor(True)": "mask-ignored: Your mask has no effect: give it to masked_softmax, with an axis for the queries, source_mask[..., None, :].",
+    "mask = ~real[..., None, :] | (source_mask is None)": "mask-inverted: You hid the real words, at which the mask is True: masked_fill takes the opposite, ~mask, and masked_softmax takes the mask as it is.",
+    "mask = torch.ones(x.shape[-2], context.shape[-2]).tril().bool() & real[..., None, :]": "mask-causal: You applied a causal mask: all of the source is known before the first query, so hide what `source_mask` marks False.",
+    "mask = real if source_mask is None else real[:, None, :]": "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, source_mask[..., None, :].",
 }
 
 
-def drawn(note, x, context, width, value_width, real=None, scale=1.0, **settings):
+def drawn(note, x, encoded, width, value_width, real=None, scale=1.0, **settings):
     """Return a random case of these sizes; `real` is the number of unpadded words."""
-    sentences = draw(*x, scale=scale), draw(*context, scale=scale, seed=1)
+    sentences = draw(*x, scale=scale), draw(*encoded, scale=scale, seed=1)
     widths = enumerate((width, width, value_width))
     matrices = [draw(x[-1], n, seed=2 + i) for i, n in widths]
-    words = torch.arange(context[-2])
+    words = torch.arange(encoded[-2])
     mask = () if real is None else (words < torch.tensor(real)[..., None],)
     return Case(*sentences, *matrices, *mask, note=note, **settings)
 
