@@ -38,7 +38,11 @@ W_1 = torch.ones(6, 6)
     [
         (parallel.mlp_part, (*[W_1] * 5, -1, 3), "rank to be .* got -1"),
         (parallel.mlp_part, (W_1[:, :3], *[W_1] * 4, 0, 2), r", 6\), got \(6, 3\)"),
-        (parallel.merge_parts, [(W_1, W_1)] * 2, "sums twice, got .tensor"),
+        (
+            parallel.merge_parts,
+            [(W_1, W_1)] * 2,
+            "three tensors of each part, got .tensor",
+        ),
         (parallel.mlp_part, (W_1, W_1, W_1[0], W_1[:, :3], W_1[0], 0, 2), "W_2"),
         (parallel.local_positions, (4,), "one of several processes, .* got a process"),
         (combine_partial_attention, map(torch.ones, [(2, 3, 2), (2, 1), (2, 1)]), "T"),

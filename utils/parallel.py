@@ -57,12 +57,13 @@ def partial_attention(
 
     query: (..., T, d_k);  key: (..., S, d_k);  value: (..., S, d_v)
     mask: boolean (..., T, S), True = may attend
-    returns: unnormalised outputs (..., T, d_v), maxima and sums (..., T), of float16
-        inputs in float32; in a row without any allowed key the maximum is -inf and the
-        sum is 0. ValueError for shapes that do not fit and a mask that isn't boolean
+    returns: accumulators (..., T, d_v), the sums of exponentials times values; maxima
+        and denominators (..., T); of float16 inputs in float32. In a row without any
+        allowed key the maximum is -inf and the denominator 0. ValueError for shapes
+        that do not fit and a mask that isn't boolean
 
-    >>> outputs, maxima, sums = partial_attention(*torch.ones(3, 5, 1))
-    >>> (outputs / sums[:, None]).flatten(), maxima[0], sums[0]
+    >>> accumulators, maxima, denominators = partial_attention(*torch.ones(3, 5, 1))
+    >>> (accumulators / denominators[:, None]).flatten(), maxima[0], denominators[0]
     (tensor([1., 1., 1., 1., 1.]), tensor(1.), tensor(5.))
 
     Source: Milakov and Gimelshein 2018, section 3; Dao et al. 2022, section 3.1.
@@ -79,10 +80,12 @@ def partial_attention(
     return exps @ value.to(exps.dtype), maxima, exps.sum(dim=-1)
 
 
-def combine_partial_attention(outputs: Tensor, maxima: Tensor, sums: Tensor) -> Tensor:
+def combine_partial_attention(
+    accumulators: Tensor, maxima: Tensor, denominators: Tensor
+) -> Tensor:
     """Combine partial attention over different keys into attention over all of them.
 
-    outputs: (P, ..., T, d_v), unnormalised;  maxima, sums: (P, ..., T)
+    accumulators: (P, ..., T, d_v);  maxima, denominators: (P, ..., T)
     returns: (..., T, d_v); zero in rows without any allowed key; ValueError for shapes
         that do not fit
 
@@ -92,11 +95,12 @@ def combine_partial_attention(outputs: Tensor, maxima: Tensor, sums: Tensor) -> 
 
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """
-    _check_part(outputs, maxima, sums)
-    has_parts = outputs.dim() > 2 and len(outputs) > 0
-    require.that(has_parts, "outputs (P, ..., T, d_v), one part or more", outputs.shape)
-    output, _, total = _merge(outputs, maxima, sums)
-    return output / total.masked_fill(total == 0, 1.0)[..., None]
+    _check_part(accumulators, maxima, denominators)
+    shape = accumulators.shape
+    has_parts = len(shape) > 2 and shape[0] > 0
+    require.that(has_parts, "accumulators (P, ..., T, d_v), one part or more", shape)
+    accumulator, _, denominator = _merge(accumulators, maxima, denominators)
+    return accumulator / denominator.masked_fill(denominator == 0, 1.0)[..., None]
 
 
 def merge_parts(
@@ -115,7 +119,7 @@ def merge_parts(
     """
     for part in (first, second):
         is_part = isinstance(part, tuple | list) and len(part) == 3
-        require.that(is_part, "outputs, maxima and sums twice", f"{part!r:.60}")
+        require.that(is_part, "three tensors of each part", f"{part!r:.60}")
         _check_part(*part)
     shapes = first[0].shape, second[0].shape
     require.that(shapes[0] == shapes[1], "two parts of one shape", *shapes)
@@ -164,17 +168,18 @@ def mlp_part(
     return part + b_2 if rank == 0 else part
 
 
-def _check_part(outputs, maxima, sums):
-    require.alike(outputs=outputs, maxima=maxima, sums=sums)
-    shapes = outputs.shape[:-1], maxima.shape, sums.shape
+def _check_part(accumulators, maxima, denominators):
+    require.alike(accumulators=accumulators, maxima=maxima, denominators=denominators)
+    shapes = accumulators.shape[:-1], maxima.shape, denominators.shape
     is_valid = shapes[0] == shapes[1] == shapes[2]
     require.that(is_valid, "..., T alike in all three", *shapes)
 
 
-def _merge(outputs, maxima, sums):
+def _merge(accumulators, maxima, denominators):
     largest = maxima.amax(dim=0)
     factors = torch.exp(maxima - finite_maximum(largest))  # (P, ..., T)
-    return (factors[..., None] * outputs).sum(0), largest, (factors * sums).sum(0)
+    accumulator = (factors[..., None] * accumulators).sum(0)
+    return accumulator, largest, (factors * denominators).sum(0)
 
 
 def local_positions(num_tokens: int, striped: bool = False) -> Tensor:

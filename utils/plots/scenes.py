@@ -16,7 +16,6 @@ from utils.plots.publishing import (
     in_course_style,
     new_figure,
     publish,
-    text_color,
     text_width,
     to_array,
     visible,
@@ -27,7 +26,6 @@ from utils.plots.theme import (
     INK,
     NAME,
     OWNERS,
-    PALE,
     SERIES,
     SHELVES,
     WIDTH,
@@ -995,98 +993,64 @@ def image_reader(image: Tensor, question: str, answer: int, *, title: str) -> No
 # --- several machines -------------------------------------------------------------
 
 
-LANES, LANE = (1.28, 4.12), 2.7  # where the ground of each process begins, its width
 SHARED, SUMMED = 4, 5  # colours of what both processes have, and of complete sums
 
 
-def needs(words, lines: dict, *, title: str) -> None:
-    """Draw from which words, heads and sentences the result of a line takes numbers.
-
-    Args:
-        words: of two sentences, three each; both are drawn in two heads.
-        lines: dict from five lines of code to places (sentence, head, word), first that
-            of a result, in head 0, then those of what it needs. A sixth shows the cuts.
-    """
-    picture, blue = Picture(), INK["score"]
-    for number, (line, places) in enumerate([*lines.items(), ("three cuts", [])]):
-        left, top, boxes = 3.52 * (number > 2), 1.27 * (number % 3), {}
-        if places:
-            picture.step((left + 0.15, top + 0.14), number + 1)
-        style = {"family": "DejaVu Sans Mono", "ha": "left", "color": INK[None]}
-        picture.write(left + 0.32, top + 0.14, line, **style)
-        for i, head, j in np.ndindex(2, 2, 3):
-            at = left + 0.56 + 1.46 * i + 0.44 * j, top + 0.54 + 0.38 * head
-            boxes[i, head, j] = box = Box(*at, 0.4, 0.22)
-            fill = blue if (i, head, j) in places[:1] else "white"
-            edge = blue if (i, head, j) in places else PALE
-            picture._add_box(box, 0.05, linewidth=1.1, facecolor=fill, edgecolor=edge)
-            picture.write(*box.middle, words[i][j], color=text_color(fill))
-            if i + j == 0:
-                picture.write(at[0] - 0.06, box.left[1], f"head {head}", ha="right")
-        names = (f"{words[i][j]} of head {h}, sentence {i}" for i, h, j in places)
-        text = " and ".join(names).replace(" and ", " needs ", 1)
-        picture._add_sentence(f"{line}: {text}")
-        for place in places[1:]:
-            start, end = boxes[place], boxes[places[0]]
-            bend = 0 if place[1] else -0.07 * (1 + abs(start.x - end.x))
-            ends = (start, end) if bend else (start.top, end.bottom)
-            picture.wire(*ends, "score", bend=bend)
-    (x, y), (right, low) = boxes[0, 0, 0].at(0, 0), boxes[1, 1, 2].at(1, 1)
-    for name, left in {"words": x + 0.42, "sentences": x + 1.38}.items():
-        picture.wire((left, y - 0.12), (left, low + 0.1), head=False, dashed=True)
-        picture.note((left, y - 0.21), name, align="center", bold=True)
-    picture.wire((x, y + 0.3), (right - 0.5, y + 0.3), head=False, dashed=True)
-    picture.note((right - 0.46, y + 0.3), "heads", bold=True)
-    picture.publish(title)
-
-
 def who_holds(*stages, title: str) -> None:
-    """Draw what two processes have, each on its own ground, one stage below another.
+    """Draw a pass through two processes: what each holds, and when a message travels.
 
     Args:
-        stages: tuples of a name and one or two arrays with their owners; and texts,
-            which are messages, or with a → at the end what each process does alone. An
-            array is (n, m), or (2, n, m) if the processes differ, with NaN for what one
-            lacks. Owners are 0 or 1 for a process, 4 for both, 5 for a complete sum,
-            and broadcast to the array. Above a text with "reduce" are parts of a sum.
+        stages: from left to right tuples of a name, an array and its owners, and texts
+            between them: a message, or with → what each process does by itself. An
+            array is (n, m), or (2, n, m) if the processes differ, NaN for what one
+            lacks. Owners are 0 or 1 for a process, 4 for both, 5 for what is complete,
+            and broadcast to the array.
 
-    >>> own = [[[1, 2]], [[10, 20]]], [[[0]], [[1]]]
-    >>> both = [[11, 22]], 5
-    >>> who_holds(("own", own), "all-reduce", ("sum", both), title="T")
-    Picture: T. own: process 0 1 2; process 1 10 20. + (parts of one sum). all-reduce. \
-sum: process 0 11 22; process 1 11 22.
+    >>> own, both = ([[[1, 2]], [[10, 20]]], [[[0]], [[1]]]), ([[11, 22]], 5)
+    >>> who_holds(("own", *own), "all-reduce", ("sum", *both), title="T")
+    Picture: T. own: process 0 1 2; process 1 10 20. all-reduce. sum: process 0 11 22; \
+process 1 11 22.
     """
-    picture, y, colours, before = Picture(), 0.42, set(), None
-    for stage, after in zip(stages, [*stages[1:], None]):
-        if isinstance(stage, str):
-            y, before = _draw_message(picture, stage, before, y), None
-            continue
-        name, *arrays = stage
-        arrays = [_held_arrays(*array) for array in arrays]
-        colours |= {int(owner) for _, owners in arrays for owner in np.unique(owners)}
-        colours |= {-1 for values, _ in arrays if np.isnan(values).any()}
-        before, y = _draw_held(picture, name, arrays, y), y + 0.1
-        if isinstance(after, str) and "reduce" in after:
-            picture.sign((np.mean([LANES[0] + LANE, LANES[1]]), before.middle[1]), "+")
-            picture.sentences[-1] = "+ (parts of one sum)."
-        y = before.bottom[1] + 0.1
-    for rank, x in enumerate(LANES):
-        ground = Box(x, 0.05, LANE, y - 0.05)
-        picture._add_box(
-            ground, 0.08, facecolor=SHELVES["process"], edgecolor="none", zorder=0.4
-        )
-        style = {"facecolor": OWNERS[rank], "edgecolor": "white"}
-        picture._add_box(Box(x + LANE / 2 - 0.52, 0.13, 0.16, 0.16), **style)
-        picture.write(x + LANE / 2 + 0.08, 0.21, f"process {rank}", NAME, weight="bold")
-    _draw_owner_legend(picture, colours, y + 0.12)
+    picture, x, before = Picture(), 0.2, None
+    held, links = [_held_texts(*stage) for stage in stages[::2]], [*stages[1::2], ""]
+    cells = [max(0.33, 0.14 + max(map(text_width, texts.flat))) for texts, _ in held]
+    sizes = [(w * t.shape[2], LINE * t.shape[1]) for w, (t, _) in zip(cells, held)]
+    alone = [text_width(link, NAME) * link.endswith("→") for link in links]
+    gap = (WIDTH - 0.4 - sum(alone) - sum(w for w, _ in sizes)) / (len(held) - 1)
+    height = 0.52 + max(h for _, h in sizes)
+    tops = 0.3, 1.0 + height  # of the ground of each process
+    for rank, top in enumerate(tops):
+        style = {"facecolor": SHELVES["process"], "edgecolor": "none", "zorder": 0.4}
+        picture._add_box(Box(0, top, WIDTH, height), 0.08, **style)
+        style, y = {"facecolor": OWNERS[rank], "edgecolor": "white"}, top + 0.16
+        y += rank * (height - 0.32)  # above process 0's numbers, below process 1's
+        picture._add_box(Box(0.1, y - 0.09, 0.18, 0.18), **style)
+        style = {"weight": "bold", "ha": "left"}
+        picture.write(0.36, y, f"process {rank}", NAME, **style)
+    parts = zip(stages[::2], held, sizes, alone, links)
+    for (name, *_), (texts, owners), size, room, link in parts:
+        top, below = (height - size[1]) / 2 + 0.13, (height - size[1]) / 2 - 0.13
+        boxes = [Box(x, tops[0] + top, *size), Box(x, tops[1] + below, *size)]
+        if before:
+            _draw_link(picture, *before, boxes)
+        picture.write(boxes[0].top[0], 0.14, name, NAME, weight="bold")
+        for box, *part in zip(boxes, texts, owners):
+            _draw_cells(picture, replace(box, rows=len(part[0])), *part)
+        rows = [[" ".join(v or "hidden" for v in row) for row in t] for t in texts]
+        lines = [f"process {rank} {' / '.join(row)}" for rank, row in enumerate(rows)]
+        picture._add_sentence(f"{name}: {'; '.join(lines)}")
+        before, x = (link, boxes), x + size[0] + room + gap
+    owners = {owner for _, owners in held for owner in owners.flat}
+    _draw_owner_legend(picture, owners, tops[1] + height + 0.12)
     picture.publish(title)
 
 
-def _held_arrays(values, owners):
-    """Return what each of two processes has, and whose it is, as (2, n, m)."""
+def _held_texts(_, values, owners):
+    """Return the numbers of two processes as texts, and whose they are, (2, n, m)."""
     values = np.asarray(values, dtype=float)
-    shape = (2, *values.shape[-2:])
-    return np.broadcast_to(values, shape), np.broadcast_to(np.asarray(owners), shape)
+    values = np.broadcast_to(values, (2, *values.shape[-2:]))
+    owners = np.broadcast_to(np.asarray(owners), values.shape)
+    return np.vectorize(_short_number)(values), np.where(np.isnan(values), -1, owners)
 
 
 def _short_number(value):
@@ -1095,62 +1059,44 @@ def _short_number(value):
     return "" if np.isnan(value) else text.rstrip("0").removesuffix(".")
 
 
-def _draw_held(picture, name, arrays, y):
-    """Draw a stage in both processes; return the room that it takes in both."""
-    height = max(values.shape[1] for values, _ in arrays) * LINE
-    sentence = f"{name.replace(chr(10), ' ')}: "
-    texts = [np.vectorize(_short_number)(values) for values, _ in arrays]
-    cells = [max(0.29, 0.12 + max(map(text_width, t.flat))) for t in texts]
-    widths = [cell * t.shape[2] for cell, t in zip(cells, texts)]
-    for rank, lane in enumerate(LANES):
-        x = lane + (LANE - sum(widths) - 0.16 * (len(widths) - 1)) / 2
-        lines = []
-        for (values, owners), text, cell, width in zip(arrays, texts, cells, widths):
-            style = {"mask": ~np.isnan(values[rank]), "owner": owners[rank]}
-            top = y + (height - len(text[rank]) * LINE) / 2
-            known = len(picture.sentences)
-            picture.grid((x, top), text[rank].tolist(), None, " ", cell=cell, **style)
-            del picture.sentences[known:]
-            rows = (" ".join(v or "hidden" for v in row) for row in text[rank])
-            lines.append(" / ".join(rows))
-            x += width + 0.16
-        sentence += f"process {rank} {', '.join(lines)}; "
-    picture.write(0.05, y + height / 2, name, ha="left", va="center", linespacing=1.3)
-    picture._add_sentence(sentence.removesuffix("; "))
-    return Box(LANES[0], y, LANES[1] + LANE - LANES[0], height)
-
-
-def _draw_message(picture, text, before, y):
-    """Draw what leads to the next stage, alone or by a message; return where it is."""
-    is_local, label = text.endswith("→"), text.removesuffix("→").strip()
-    middles = [lane + LANE / 2 for lane in LANES]
-    if is_local:
-        for x in middles:
-            picture.wire((x, y - 0.05), (x, y + 0.27))
-        picture.write(0.05, y + 0.11, label, ha="left", color=INK[None])
-        picture._add_sentence(f"{label} →")
-        return y + 0.34
-    for x in middles:
-        picture.wire((x, y - 0.05), (x, y + 0.15))
-        picture.wire((x, y + 0.43), (x, y + 0.65))
-    pill = Box(LANES[0] + 0.35, y + 0.15, LANES[1] + LANE - LANES[0] - 0.7, 0.28)
-    style = {"facecolor": "white", "edgecolor": INK["score"], "linewidth": 1.4}
-    picture._add_box(pill, 0.14, zorder=5, **style)
-    picture.write(*pill.middle, label, NAME, color=INK["score"], weight="bold")
-    picture._add_sentence(label)
-    return y + 0.72
-
-
-def _draw_owner_legend(picture, colours, y):
-    """Draw what grey, pale yellow and hatched cells mean, if a picture has them."""
-    names = {SHARED: "the same in both", SUMMED: "complete sum", -1: "not here"}
-    x = LANES[0]
-    for colour, name in names.items():
-        if colour not in colours:
-            continue
-        style = {"facecolor": OWNERS[colour], "edgecolor": "#888888", "linewidth": 0.5}
-        if colour == -1:
+def _draw_cells(picture, box, texts, owners):
+    """Draw numbers of one process, each in the colour of its owner."""
+    box = replace(box, columns=len(texts[0]))
+    for place, owner in np.ndenumerate(owners):
+        style = {"facecolor": OWNERS[owner], "edgecolor": "white", "linewidth": 0.9}
+        if owner == -1:
             style |= {"facecolor": HIDDEN, "hatch": "/////"}
-        picture._add_box(Box(x, y, 0.16, 0.16), **style)
-        picture.write(x + 0.24, y + 0.08, name, ha="left")
-        x += 0.24 + text_width(name) + 0.35
+        picture._add_box(box.cell(*place), **style)
+        picture.write(*box.cell(*place).middle, texts[place], NAME)
+
+
+def _draw_link(picture, text, starts, ends):
+    """Draw what leads from one stage to the next: a message, or alone, with →."""
+    label, ink = text.removesuffix("→").strip(), INK["score"]
+    picture._add_sentence(text)
+    if text.endswith("→"):
+        for start, end in zip(starts, ends):
+            picture.wire(start.right, end.left)
+            x, y = np.mean([start.right, end.left], axis=0)
+            picture.write(x, y - 0.16, label, NAME, color=INK[None])
+        return
+    (left, above), right, below = starts[0].bottom, ends[0].top[0], starts[1].y
+    half = max(right - left + 0.4, text_width(label, NAME, "bold") + 0.4) / 2
+    pill = Box((left + right) / 2 - half, (above + below) / 2 - 0.15, 2 * half, 0.3)
+    for start, end, side in zip(starts, ends, (0, 1)):
+        edge = pill.at(0, side)[1]
+        picture.wire(start.at(0.5, 1 - side), (left, edge), "score")
+        picture.wire((right, edge), end.at(0.5, 1 - side), "score")
+    style = {"facecolor": "white", "edgecolor": ink, "linewidth": 1.4, "zorder": 5}
+    picture._add_box(pill, 0.14, **style)
+    picture.write(*pill.middle, label, NAME, color=ink, weight="bold")
+
+
+def _draw_owner_legend(picture, owners, y):
+    """Draw what grey, pale yellow and hatched cells mean, if a picture has them."""
+    names, x = {SHARED: "the same in both", SUMMED: "complete", -1: "not here"}, 0.1
+    for owner in [o for o in names if o in owners]:
+        box = Box(x, y, 0.18, 0.18, rows=1)
+        _draw_cells(picture, box, np.array([[""]]), np.array([[owner]]))
+        picture.write(x + 0.26, y + 0.09, names[owner], ha="left")
+        x += 0.26 + text_width(names[owner]) + 0.35

@@ -6,6 +6,7 @@ before it or changes it, and whatever stays keeps its place.
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +21,7 @@ from utils.plots.publishing import (
     visible,
 )
 from utils.plots.steps import steps
-from utils.plots.theme import GREY, INK, WIDTH
+from utils.plots.theme import GREY, INK, PALE, TITLE, WIDTH
 from utils.tokenizer import decode_bpe, encode_bpe
 
 
@@ -997,6 +998,46 @@ complete.
         }
         sentence += ends.get(turn, "")
         frames.append((_draw_ring(held, is_held, owner, sent), f"{sentence}."))
+    steps(frames, title=title)
+
+
+def needs(words, lines: dict, *, title: str) -> None:
+    """Show, line by line, from which words, heads and sentences a result takes numbers.
+
+    Args:
+        words: of two sentences, three each; both are drawn in two heads.
+        lines: dict from a line of code to a text and to places (sentence, head, word),
+            first that of a result, in head 0, then those of what it needs.
+    """
+    frames, blue = [], INK["score"]
+    for number, (line, (text, *needed)) in enumerate(lines.items(), 1):
+        picture, boxes = Picture(), {}
+        picture.step((0.15, 0.16), number)
+        style = {"family": "DejaVu Sans Mono", "ha": "left", "color": INK[None]}
+        picture.write(0.34, 0.16, line, TITLE, **style)
+        for i, head, j in np.ndindex(2, 2, 3):
+            at = 0.85 + 3.1 * i + 0.97 * j, 0.85 + 0.8 * head
+            boxes[i, head, j] = box = Box(*at, 0.85, 0.38)
+            is_result = (i, head, j) in needed[:1]
+            style = {"facecolor": blue if is_result else "white", "linewidth": 1.4}
+            style["edgecolor"] = blue if (i, head, j) in needed else PALE
+            picture._add_box(box, 0.07, **style)
+            color = "white" if is_result else "black"
+            picture.write(*box.middle, words[i][j], TITLE, color=color)
+            if i + j == 0:
+                picture.write(0.05, box.left[1], f"head {head}", TITLE, ha="left")
+        for place in needed[1:]:
+            start, end = boxes[place], boxes[needed[0]]
+            bend = 0 if place[1] else -0.08 * (1 + abs(start.x - end.x))
+            ends = (start, end) if bend else (start.top, end.bottom)
+            picture.wire(*ends, "score", bend=bend)
+        style = {"head": False, "dashed": True}
+        for name, x in {"cut words": 1.76, "cut sentences": 3.83}.items():
+            picture.wire((x, 0.6), (x, 2.15), **style)
+            picture.note((x, 2.3), name, align="center", bold=True)
+        picture.wire((0.85, 1.44), (5.9, 1.44), **style)
+        picture.note((5.95, 1.44), "cut heads", bold=True)
+        frames.append((picture, text))
     steps(frames, title=title)
 
 

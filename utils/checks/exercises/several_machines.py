@@ -80,20 +80,21 @@ def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
 
 
 FORMS = {
-    "joined = (factors * outputs).mean(0)": "mean-for-sum: You took a mean over the parts, of the outputs or of the sums: add them up over the first axis.",
+    "joined = (factors * outputs).mean(0)": "mean-for-sum: You took a mean over the parts, of the accumulators or of the denominators: add them up over the first axis.",
     "base = 0.0; divided = joined / total.clamp(1e-45)": "maximum-not-subtracted: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
     "divided = joined / total": "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
     "top = maxima.amax(1, keepdim=True)": "maximum-of-each-part: You took the maximum over the tokens of each part: take it over the parts, for each token, maxima.amax(dim=0).",
     "top = maxima.amax()": "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
-    "joined = (factors * sums * outputs).sum(0)": "sums-used-twice: You multiplied the outputs by their sums: they aren't divided yet, so they need the factors only.",
+    "joined = (factors * sums * outputs).sum(0)": "sums-used-twice: You multiplied the accumulators by their denominators: they aren't divided yet, so they need the factors only.",
 }
 
 THREE_KEYS = torch.tensor([[1.0, 2, 4]]).log(), torch.tensor([[6.0], [12], [3]])
 FIRST, BOTH = (0, slice(2)), [(0, slice(2, 6)), (1, slice(4, 6))]
 
 
-def combine_partial_attention(outputs, maxima, sums):
-    maxima, sums = maxima[..., None], sums[..., None]
+def combine_partial_attention(accumulators, maxima, denominators):
+    outputs, sums = accumulators, denominators[..., None]
+    maxima = maxima[..., None]
     empty = (sums == 0).all(0)  # where a token sees nothing
     top = maxima.amax(0)
     base = finite(top)  # from which all exponentials count in the end
