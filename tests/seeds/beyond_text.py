@@ -15,7 +15,7 @@ vision = pages.definitions("15_beyond_text")
 
 def main(seed):
     found = images(definitions("15_beyond_text"), seed)
-    found |= neighbours(definitions("15_beyond_text"), seed)
+    found |= neighbours(definitions("deeper/dna"), seed)
     found |= strands(definitions("deeper/dna"), seed)
     found |= maps(definitions("deeper/where_it_looks"), seed)
     return found | anywhere(definitions("deeper/hairpins"), seed)
@@ -35,6 +35,8 @@ def images(book, seed):
 
     layer = "block.attention."
     models = {"reader": trained()}
+    torch.manual_seed(seed)
+    models["plain reshape"] = book["train_on_questions"](book["WrongReader"]())
     models["no attention"] = trained(layer + "out_proj.weight", layer + "out_proj.bias")
     models["equal weights"] = trained(layer + "W_query.weight")
     longer = trained(layer + "W_query.weight", steps=4000)
@@ -43,6 +45,9 @@ def images(book, seed):
     torch.manual_seed(seed + 100)
     *test, places = book["ask"](held_out, 2000)
     found = {}
+    for name in ("reader", "plain reshape"):
+        last = torch.tensor(models[name].losses[-100:])
+        found[f"{name}: loss of the last 100 steps"] = last.mean()
     for name, model in models.items():
         colour, place = book["answered"](model, *test)
         found |= {f"{name}: colour": colour, f"{name}: place": place}
@@ -59,22 +64,11 @@ def images(book, seed):
 
 def neighbours(book, seed):
     """Name the bases of pairs with attention, and with filters of five bases."""
-
-    def convolutions(number):
-        return lambda: [book["near_block"]() for _ in range(number)]
-
-    def attention():
-        return [book["open_block"](32, 1, dna.LENGTH)]
-
-    named = partial(book["arms_named"], seed=seed)
-    rows = book["hidden_rows"](book["train_reader"](attention, 100, seed))
-    at_partner = rows.argmax(dim=1) == torch.arange(dna.LENGTH).flip(0)
-    at_partner = torch.cat([at_partner[: dna.STEM], at_partner[-dna.STEM :]])
+    named, convolutions = book["arms_named"], book["convolution_reader"]
     return {
-        "pairs, attention: partner has the largest weight": at_partner.float().mean(),
-        "pairs, attention": named(attention, 100),
-        "pairs, convolution": named(convolutions(1), 100),
-        "pairs, ten convolutions": named(convolutions(10), 100),
+        "pairs, attention": named(book["build_reader"], seed),
+        "pairs, convolution": named(partial(convolutions, 1), seed),
+        "pairs, ten convolutions": named(partial(convolutions, 10), seed),
     }
 
 
