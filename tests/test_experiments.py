@@ -89,7 +89,8 @@ def test_the_account_says_what_a_layer_keeps(notebook):
 
 
 def test_the_account_quotes_what_the_notebooks_print():
-    cells = [c for name in list(ACCOUNT)[1:4] for c in read_cells(f"{name}.ipynb")]
+    pages = [*list(ACCOUNT)[1:4], "deeper/latents_and_positions"]  # what 11 links to
+    cells = [c for name in pages for c in read_cells(f"{name}.ipynb")]
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     lines = "".join(x for out in outputs for x in out.get("text", [])).splitlines()
     for *_, tried, result in account_rows("14_looking_back"):

@@ -1,4 +1,4 @@
-"""Notebook 11: a latent of the tales model, a shared head and a window, all learned."""
+"""A latent of the tales model, a shared head and a window, all learned."""
 
 from tests.seeds import definitions
 from utils.data import load_text, sliding_windows
@@ -6,26 +6,26 @@ from utils.training.text import load_tales_model
 
 
 def main(seed):
-    book = definitions("11_a_narrower_cache")
+    book = definitions("deeper/latents_and_positions")
+    page, torch = book["PAGE_11"], book["torch"]
     tales, encode, _ = load_tales_model()
-    torch = book["torch"]
     story = torch.tensor(encode(load_text()))
-    excerpts = sliding_windows(story[:5200], 256, 256)
     other_excerpts = sliding_windows(story[5200:], 256, 256)
     tales.requires_grad_(False)
-    book["tales"], book["bases"] = tales, []
-    book["excerpts"], book["other_excerpts"] = excerpts, other_excerpts
-    book["loss_with"](book["find_directions"], other_excerpts)
+    page["tales"], page["bases"] = tales, []
+    page["excerpts"] = sliding_windows(story[:5200], 256, 256)
+    page["loss_with"](page["find_directions"], other_excerpts)
     with torch.no_grad():
         wanted = torch.cat([tales(excerpt) for excerpt in other_excerpts[0].split(1)])
+    book["tales"], book["other_excerpts"] = tales, other_excerpts
     book["wanted"] = wanted.softmax(dim=-1)
-    learn, loss_of, strongest = book["learn"], book["loss_of"], book["strongest"]
+    learn, loss_of, strongest = book["learn"], page["loss_of"], page["strongest"]
     learned = loss_of(*learn(strongest(8), seed))
-    shared = loss_of(*learn(book["shared_head"](), seed, is_rival=True))
+    shared = loss_of(*learn(page["shared_head"](), seed, is_rival=True))
     distance = torch.arange(256)[:, None] - torch.arange(256)
     last_32 = (distance >= 0) & (distance < 32)
     _, gpt = learn([], seed, is_rival=True, mask=last_32)
-    window = book["loss_in_window"](last_32, gpt)
+    window = page["loss_in_window"](last_32, gpt)
     return {
         "learned 8": learned,
         "trained shared head": shared,
