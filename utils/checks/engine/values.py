@@ -97,7 +97,7 @@ def close(got, expected):
     The room grows with the largest entry expected, because large terms may cancel.
     """
     precision = 1e-9 if got.dtype == expected.dtype == torch.float64 else 1e-5
-    got, expected = got.double(), expected.double()
+    got, expected = got.detach().double(), expected.detach().double()
     size = expected.nan_to_num(0.0, 0.0, 0.0).abs().max() if expected.numel() else 1.0
     atol = precision * max(1.0, float(size))
     return torch.isclose(got, expected, rtol=10 * precision, atol=atol, equal_nan=True)
