@@ -522,7 +522,12 @@ def of_a_pair(scores, dim=-1):
     return exponentials / exponentials.sum(dim, keepdim=True)
 
 
+def in_a_float(x, num_heads):
+    return x.view(*x.shape[:2], num_heads, x.shape[2] / num_heads).transpose(1, 2)
+
+
 def test_the_reason_of_an_error_is_named():
+    assert check("6.1", in_a_float).diagnosis == "float-for-size"
     assert check("4.2", WithoutSelf).diagnosis == "self-missing"
     assert check("4.2", WithoutCall).diagnosis == "layer-not-called"
     assert check("3.3", of_a_pair).diagnosis == "pair-not-taken-apart"

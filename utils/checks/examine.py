@@ -136,7 +136,8 @@ def _name_mistakes(exercise, mistakes, runs, is_explained):
     begin = "" if is_explained else "The check can't say why, but it found this: "
     if len(mistakes) > 1:
         count = "Two" if len(mistakes) == 2 else "More than two"
-        begin, also = begin or f"{count} things are wrong. ", mistakes[1].name
+        begin = begin or f"{count} things are wrong. " * (first.name != "one-change")
+        also = mistakes[1].name
         told, colon, remedy = text.partition(": ")
         if colon and mistakes[1].text.endswith(f": {remedy}"):  # say it once
             text = f"{told}."

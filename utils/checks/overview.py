@@ -61,9 +61,9 @@ def _groups():
     numbered = catalogue.NUMBERED
     is_extra = [name.startswith(catalogue.EXCURSIONS) for name in numbered]
     return {
+        "The core in one evening": {catalogue.HOUR_PAGE: ""},
         MAIN: {n: "" for n, extra in zip(numbered, is_extra) if not extra},
         "Excursions": {n: "" for n, extra in zip(numbered, is_extra) if extra},
-        "If you have only one evening": {catalogue.HOUR_PAGE: ""},
         DEEPER: {n: f"after {k}, " for n, k in catalogue.deeper_notebooks().items()},
     }
 

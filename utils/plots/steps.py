@@ -63,7 +63,7 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
   play.onclick = () => {{
     if (timer) return stop();
     show(slider.value === slider.max ? 1 : +slider.value);
-    timer = setInterval(next, 1000);
+    timer = setInterval(next, 2000);
     play.textContent = "Pause";
   }};
   play.hidden = matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -25,6 +25,8 @@ def find_reason(trial):
         heading = "never-ends: Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
     elif run.value is None and not error:
         heading = "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch."
+    elif "int" in words and "float" in words:
+        heading = "float-for-size: You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`."
     elif "Linear" in words:
         heading = "layer-not-called: You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
     elif "torch.return_types" in words:

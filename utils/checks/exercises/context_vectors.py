@@ -47,7 +47,7 @@ exercise_3_3 = Exercise(
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
 WEIGHTS = of_attention.NO_MASK | {
-    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 down each column, over the queries: each row should sum to 1, over the keys, so use dim=-1 (and keepdim=True if you sum yourself).",
+    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 down each column: each row should sum to 1, so use dim=-1 (and keepdim=True if you sum yourself).",
     "scores = products / x.shape[-1] ** 0.5": "scaled: You divided the scores by a square root: leave that out. Here they are the plain dot products.",
     "products = query * key": "multiplied-by-entry: You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.",
     "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)": "diagonal-masked: You hid each token from itself: it may take from itself too.",
@@ -92,7 +92,7 @@ ANY = ("maximum-not-subtracted", "global-maximum-subtracted")
 exercise_3_1 = Exercise(
     id="3.1",
     right=attention_weights,
-    returns="the weights (T, T): a row for each query, which sums to 1",
+    returns="the weights (T, T): a row for each word that looks, which sums to 1",
     cases=TOKENS,
     mistakes=WEIGHING | ONE_ROW,
     without=ANY,
