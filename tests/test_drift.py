@@ -96,6 +96,7 @@ CASES = {
     ],
     "encode_bpe": lambda f: f(TEXT, MERGES),
     "TokenAndPositionEmbedding": layer(11, 5, 3, x=IDS),
+    "dropout": lambda f: (torch.manual_seed(0), f(random(5, 3), 0.3))[1],
     "partial_attention": lambda f: f(
         random(5, 3), random(7, 3, seed=1), random(7, 2, seed=2)
     ),

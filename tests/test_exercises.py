@@ -212,8 +212,8 @@ def test_the_solutions_solve_every_exercise_in_two_ways_without_credit():
         (NAMES, f"1 of {TOTAL} exercises; next: 3.1."),
         (["context_vectors"], "next: 3.2."),
         (["merge", "split_heads"], "next: 6.1, in 06 Multi-head attention."),
-        (["merge", "dropout"], "next: 1.1, in 01 Tokens."),
-        (["dropout"], "next: 5.5, in Deeper: Dropout, measured."),
+        (["merge", "padding_mask"], "next: 1.1, in 01 Tokens."),
+        (["padding_mask"], "next: 5.4, in Deeper: Padding and empty rows."),
         ([], f"{TOTAL} of {TOTAL} exercises: all of them."),
     ],
 )

@@ -414,27 +414,6 @@ def padding_mask(lengths, num_tokens):
 
 
 @right
-def dropout(x, p):
-    coins = torch.distributions.Bernoulli(probs=torch.tensor(1.0 - p)).sample(x.shape)
-    return x * coins.to(x.dtype) / max(1 - p, 1e-9)
-
-
-# divides 0 by 0 at p = 1
-@wrong("p-one-fails")
-def dropout(x, p):
-    mask = torch.rand(x.shape) >= p
-    return mask * x / (1 - p)
-
-
-# normal random numbers instead of uniform ones
-# and p = 1 makes NaN
-@wrong("p-one-fails", "normal-for-uniform")
-def dropout(x, p):
-    keep = torch.randn_like(x) >= p
-    return keep * x / (1 - p)
-
-
-@right
 def split_heads(x, num_heads):
     width, rest = divmod(x.size(2), num_heads)
     if rest != 0:

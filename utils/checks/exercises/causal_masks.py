@@ -1,10 +1,9 @@
-"""Exercises of the notebook on masks: two masks, a softmax, dropout, a causal layer."""
+"""Exercises of the notebook on masks: two masks, a softmax, a causal layer."""
 
 import torch
 
 from utils.checks.definition import Case, Exercise, draw
 from utils.checks.engine.facts import TRAINING_FACTS, fails_in_half
-from utils.checks.engine.mistakes import IN_FORM
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import masks as of_masks
 from utils.checks.shared.attention import softmax_of
@@ -106,77 +105,6 @@ exercise_5_3 = Exercise(
     ],
 )
 
-
-def habits(dropout, x, p):
-    """Call `dropout` often; return what does not depend on chance."""
-    made = torch.stack([dropout(x.clone(), p) for _ in range(20)]).detach()
-    on_survivors = factor((made / x)[made != 0])
-    dropout(x, p)  # on x itself, so that a change in place is seen
-    dropped = made == 0
-    axes = [a for a in range(x.dim()) if (dropped == dropped.narrow(a + 1, 0, 1)).all()]
-    is_partly = bool(axes) and 0 < dropped.float().mean() < 1
-    together = f"all along the axes {axes}" if is_partly else "none"
-    masks, count = len(dropped.unique(dim=0)), "different"
-    if masks > 1 and len(dropped.flatten(1).sum(1).unique()) == 1:
-        count = "always the same"
-    share = torch.nan  # if entries are dropped together
-    if together == "none":  # p, 1 - p or one decimal: another draw gives the same
-        share = dropped.double().mean().item()
-        near = (c for c in (p, 1 - p) if abs(share - c) < 0.05)
-        share = next(near, round(share, 1))
-    return on_survivors, count, masks, share, together
-
-
-def factor(ratios):
-    """Return the one factor on all survivors, or say that there is none."""
-    if not len(ratios):
-        return "no survivors"
-    same = ratios.max() - ratios.min() < 1e-3
-    return round(ratios.mean().item(), 4) if same else "several"
-
-
-COIN = "draw one for each entry, torch.rand_like(x)."
-
-
-def dropout(x, p):
-    random = torch.rand(x.shape)
-    coins = random >= p
-    factor = p < 1 and 1 / (1 - p)
-    return x * coins * factor
-
-
-exercise_5_5 = Exercise(
-    id="5.5",
-    right=dropout,
-    returns="x with each entry 0 with probability p and the survivors divided by 1 - p",
-    parts=(
-        "factor on the survivors",
-        "number of zeros in 20 calls",
-        "number of different masks in 20 calls",
-        "share of zeros",
-        "entries that are always dropped together",
-    ),
-    observe=habits,
-    cut={"p": 1.0},  # by chance, a single entry stays or not
-    without=[each.name for each in IN_FORM],  # coins are random in any order
-    cases=[
-        Case(draw(17, 23), 0.3),
-        Case(draw(11, 7, 5), 0.65),
-        Case(draw(5, 3), 0.0, note="nothing to drop"),
-        Case(draw(5, 3), 1.0, note="everything to drop"),
-    ],
-    mistakes={
-        "factor = 1.0": "not-rescaled: You left the survivors as they are, so the average shrinks: divide them by 1 - p.",
-        "factor = 1 - p": "multiplied-by-keep: You multiplied the survivors by 1 - p: divide them by it.",
-        "factor = torch.ones(()) / (1 - p)": "p-one-fails: Your code divides by 1 - p = 0 where p = 1: there the result should be all zeros.",
-        "coins = random < p OR coins = random < p if 0 < p < 1 else random >= p": "keep-probability: You kept entries with probability p: p is the share that is dropped, so keep where rand >= p.",
-        "random = torch.rand(())": f"one-coin-for-all: You drew one number for the whole tensor: {COIN}",
-        "random = torch.rand(x.shape[-1:]) OR random = torch.rand(*x.shape[:-1], 1)": f"one-coin-for-a-row: You drew one number for several entries: {COIN}",
-        "random = torch.rand(x.shape, generator=torch.Generator().manual_seed(0))": "same-mask-each-time: You dropped the same entries in every call: draw new random numbers, and set no seed.",
-        "random = torch.randperm(x.numel()).view_as(x) / x.numel()": "exact-share: You dropped the same number of entries in every call: drop each with probability p, independently of the others.",
-        "random = torch.randn(x.shape)": "normal-for-uniform: You used randn, whose share below p isn't p: use rand.",
-    },
-)
 
 IN_LAYER = of_masks.CAUSAL | of_masks.HIDE | of_masks.CUT | of_attention.OF_INPUT
 IN_LAYER |= of_attention.SCALE | of_attention.WEIGHING | of_attention.PROJECT
