@@ -82,31 +82,35 @@ def partial_attention(
 
 def combine_partial_attention(
     accumulators: Tensor, maxima: Tensor, denominators: Tensor
-) -> Tensor:
-    """Combine partial attention over different keys into attention over all of them.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Combine parts over different keys into one part, so that more can follow.
 
     accumulators: (P, ..., T, d_v);  maxima, denominators: (P, ..., T)
-    returns: (..., T, d_v); zero in rows without any allowed key; ValueError for shapes
-        that do not fit
+    returns: the same three for all keys, (..., T, d_v) and twice (..., T); the
+        accumulators divided by the denominators are the attention. ValueError for
+        shapes that do not fit
 
     >>> parts = torch.tensor([[[2.0]], [[6.0]]]), torch.zeros(2, 1), torch.ones(2, 1)
     >>> combine_partial_attention(*parts)
-    tensor([[4.]])
+    (tensor([[8.]]), tensor([0.]), tensor([2.]))
 
-    Source: Liu, Zaharia and Abbeel 2023, section 3.
+    Source: Milakov and Gimelshein 2018, section 3.1; Liu, Zaharia and Abbeel 2023,
+    section 3.
     """
     _check_part(accumulators, maxima, denominators)
     shape = accumulators.shape
     has_parts = len(shape) > 2 and shape[0] > 0
     require.that(has_parts, "accumulators (P, ..., T, d_v), one part or more", shape)
-    accumulator, _, denominator = _merge(accumulators, maxima, denominators)
-    return accumulator / denominator.masked_fill(denominator == 0, 1.0)[..., None]
+    largest = maxima.amax(dim=0)
+    factors = torch.exp(maxima - finite_maximum(largest))  # (P, ..., T)
+    accumulator = (factors[..., None] * accumulators).sum(0)
+    return accumulator, largest, (factors * denominators).sum(0)
 
 
 def merge_parts(
     first: tuple[Tensor, Tensor, Tensor], second: tuple[Tensor, Tensor, Tensor]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Merge two parts into one that isn't normalised yet, so that more can follow.
+    """Combine two parts into one.
 
     first, second: as `partial_attention` returns them
     returns: the same three for the keys of both
@@ -114,8 +118,6 @@ def merge_parts(
     >>> part = torch.tensor([[6.0]]), torch.zeros(1), torch.ones(1)
     >>> merge_parts(part, part)
     (tensor([[12.]]), tensor([0.]), tensor([2.]))
-
-    Source: Milakov and Gimelshein 2018, section 3.1.
     """
     for part in (first, second):
         is_part = isinstance(part, tuple | list) and len(part) == 3
@@ -123,7 +125,7 @@ def merge_parts(
         _check_part(*part)
     shapes = first[0].shape, second[0].shape
     require.that(shapes[0] == shapes[1], "two parts of one shape", *shapes)
-    return _merge(*(torch.stack(pair) for pair in zip(first, second)))
+    return combine_partial_attention(*map(torch.stack, zip(first, second)))
 
 
 def mlp_part(
@@ -173,13 +175,6 @@ def _check_part(accumulators, maxima, denominators):
     shapes = accumulators.shape[:-1], maxima.shape, denominators.shape
     is_valid = shapes[0] == shapes[1] == shapes[2]
     require.that(is_valid, "..., T alike in all three", *shapes)
-
-
-def _merge(accumulators, maxima, denominators):
-    largest = maxima.amax(dim=0)
-    factors = torch.exp(maxima - finite_maximum(largest))  # (P, ..., T)
-    accumulator = (factors[..., None] * accumulators).sum(0)
-    return accumulator, largest, (factors * denominators).sum(0)
 
 
 def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
@@ -233,8 +228,8 @@ def ring_attention(
             chunk = _SendOn.apply(chunk)
             if positions is not None:
                 chunk_positions = _exchange(chunk_positions, 1)
-    output = combine_partial_attention(*(x[None] for x in result))  # it normalises
-    return output.to(value.dtype)
+    accumulator, _, denominator = result  # not 0, because a token sees itself
+    return (accumulator / denominator[..., None]).to(value.dtype)
 
 
 class _SendOn(torch.autograd.Function):

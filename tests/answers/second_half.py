@@ -299,8 +299,7 @@ def combine_partial_attention(outputs, maxima, sums):
         )
         numerator = numerator + factor[:, None] * o
         denominator = denominator + factor * s
-    safe = torch.where(denominator == 0, torch.ones_like(denominator), denominator)
-    return numerator / safe[:, None]
+    return numerator, maxima.amax(dim=0), denominator
 
 
 # outputs and sums are rescaled in place
@@ -311,9 +310,7 @@ def combine_partial_attention(outputs, maxima, sums):
     scale = torch.exp(maxima - top)
     outputs *= scale.unsqueeze(-1)
     sums *= scale
-    total = sums.sum(dim=0)
-    total = total.masked_fill(total == 0, 1.0)
-    return outputs.sum(dim=0) / total.unsqueeze(-1)
+    return outputs.sum(dim=0), maxima.amax(dim=0), sums.sum(dim=0)
 
 
 # exp of the maxima themselves, nothing subtracted
@@ -322,8 +319,7 @@ def combine_partial_attention(outputs, maxima, sums):
 def combine_partial_attention(outputs, maxima, sums):
     scale = torch.exp(maxima)
     total = (scale * sums).sum(dim=0)
-    total = total.masked_fill(total == 0, 1.0)
-    return (scale.unsqueeze(-1) * outputs).mean(dim=0) / total.unsqueeze(-1)
+    return (scale.unsqueeze(-1) * outputs).mean(dim=0), maxima.amax(dim=0), total
 
 
 @right

@@ -1007,7 +1007,8 @@ def needs(words, lines: dict, *, title: str) -> None:
     Args:
         words: of two sentences, three each; both are drawn in two heads.
         lines: dict from a line of code to a text and to places (sentence, head, word),
-            first that of a result, in head 0, then those of what it needs.
+            first that of a result, in head 0, then those of what it needs. Parameters,
+            which aren't at a word, have their name instead of a place.
     """
     frames, blue = [], INK["score"]
     for number, (line, (text, *needed)) in enumerate(lines.items(), 1):
@@ -1016,7 +1017,7 @@ def needs(words, lines: dict, *, title: str) -> None:
         style = {"family": "DejaVu Sans Mono", "ha": "left", "color": INK[None]}
         picture.write(0.34, 0.16, line, TITLE, **style)
         for i, head, j in np.ndindex(2, 2, 3):
-            at = 0.85 + 3.1 * i + 0.97 * j, 0.85 + 0.8 * head
+            at = 0.85 + 3.1 * i + 0.97 * j, 1.15 + 0.8 * head
             boxes[i, head, j] = box = Box(*at, 0.85, 0.38)
             is_result = (i, head, j) in needed[:1]
             style = {"facecolor": blue if is_result else "white", "linewidth": 1.4}
@@ -1026,17 +1027,26 @@ def needs(words, lines: dict, *, title: str) -> None:
             picture.write(*box.middle, words[i][j], TITLE, color=color)
             if i + j == 0:
                 picture.write(0.05, box.left[1], f"head {head}", TITLE, ha="left")
+        if isinstance(needed[0], str):
+            boxes[needed[0]] = box = Box(0.35, 0.5, 1.25, 0.38)
+            picture._add_box(box, 0.07, facecolor=blue, edgecolor=blue)
+            picture.write(*box.middle, needed[0], TITLE, color="white")
         for place in needed[1:]:
             start, end = boxes[place], boxes[needed[0]]
+            if isinstance(needed[0], str):
+                is_below = start.x < end.right[0]
+                stop = (start.top[0], end.bottom[1]) if is_below else end.right
+                picture.wire(start.top, stop, "score")
+                continue
             bend = 0 if place[1] else -0.08 * (1 + abs(start.x - end.x))
             ends = (start, end) if bend else (start.top, end.bottom)
             picture.wire(*ends, "score", bend=bend)
         style = {"head": False, "dashed": True}
         for name, x in {"cut words": 1.76, "cut sentences": 3.83}.items():
-            picture.wire((x, 0.6), (x, 2.15), **style)
-            picture.note((x, 2.3), name, align="center", bold=True)
-        picture.wire((0.85, 1.44), (5.9, 1.44), **style)
-        picture.note((5.95, 1.44), "cut heads", bold=True)
+            picture.wire((x, 0.5), (x, 2.45), **style)
+            picture.note((x, 2.6), name, align="center", bold=True)
+        picture.wire((0.85, 1.74), (5.9, 1.74), **style)
+        picture.note((5.95, 1.74), "cut heads", bold=True)
         frames.append((picture, text))
     steps(frames, title=title)
 
@@ -1066,10 +1076,11 @@ def ring_attention(exponentials, values, *, title: str) -> None:
     """Show ring attention: keys and values go round, and every process adds them up.
 
     Args:
-        exponentials: `e**score` of each key, for every query, P of them, 2 to 6.
-        values: P numbers. Process p begins with key and value p.
+        exponentials: (P, P), `e**score` of each query with each key; P is 2 to 6.
+        values: P numbers. Process p has query p, and begins with key and value p.
 
-    >>> ring_attention([1, 2, 4], [6, 12, 3], title="T")
+    >>> exponentials = [[1, 2, 4], [1, 3, 1], [1, 1, 4]]
+    >>> ring_attention(exponentials, [6, 12, 3], title="T")
     Picture in 5 states: T.
     1. Process 0 holds key 0 and value 6, computes the exponential 1, and its sums \
 become 1 × 6 = 6 and 1.
@@ -1082,23 +1093,23 @@ from process 2.
     5. Process 0 holds key 1 and value 12, computes the exponential 2, and its sums \
 become 18 + 2 × 12 = 42 and 5 + 2 = 7: it divides 42 ÷ 7 = 6.
     """
-    pairs = torch.tensor([exponentials, values]).T.double()  # (P, 2)
-    size, frames = len(pairs), []
+    exponentials, values = map(torch.tensor, (exponentials, values))
+    size, frames = len(values), []
     ranks, totals = torch.arange(size), torch.zeros(size, 2).double()
-    names = [f"key {k} and value {_short(v)}" for k, v in enumerate(pairs[:, 1])]
+    names = [f"key {k} and value {_short(v)}" for k, v in enumerate(values)]
     for turn in range(size):
         origin = (ranks - turn) % size  # whose key and value each process has
         key = origin[0]
         if turn:
             before = (origin + 1) % size
-            picture = _draw_keys_in_ring(pairs, before, totals, passing=True)
+            picture = _draw_keys_in_ring(values, before, totals)
             sentence = f"Process 0 passes {names[before[0]]} on to process 1, and gets "
             frames.append((picture, f"{sentence}{names[key]} from process {size - 1}."))
-        exponential, value = map(_short, pairs[key])
+        now = exponentials[ranks, origin]
+        exponential, value = _short(now[0]), _short(values[key])
         products, total = map(_short, totals[0])
         start = (f"{products} + ", f"{total} + ") if turn else ("", "")
-        held = pairs[origin]
-        totals = totals + torch.stack((held.prod(dim=1), held[:, 0]), dim=1)
+        totals = totals + torch.stack((now * values[origin], now), dim=1)
         products, total = map(_short, totals[0])
         sentence = f"Process 0 holds {names[key]}, computes the exponential "
         sentence += f"{exponential}, and its sums become {start[0]}{exponential} × "
@@ -1108,19 +1119,23 @@ become 18 + 2 × 12 = 42 and 5 + 2 = 7: it divides 42 ÷ 7 = 6.
         if turn == size - 1:
             outputs = totals[:, 0] / totals[:, 1]
             sentence += f": it divides {products} ÷ {total} = {_short(outputs[0])}"
-        picture = _draw_keys_in_ring(pairs, origin, totals, outputs=outputs)
+        picture = _draw_keys_in_ring(values, origin, totals, now, outputs)
         frames.append((picture, f"{sentence}."))
     steps(frames, title=title)
 
 
-def _draw_keys_in_ring(pairs, origin, totals, passing=False, outputs=None):
-    """Draw a column for each process: what it holds, computes and has added up."""
-    rows = {"name": 0.3, "held": 0.45, "gap": 0.3}
+def _draw_keys_in_ring(values, origin, totals, now=None, outputs=None):
+    """Draw a column for each process: what it holds, computes and has added up.
+
+    now: the exponentials that are computed; without them the arrows of a pass are drawn
+    """
+    rows = {"name": 0.3, "held": 0.45, "gap": 0.3, "query": 0.5}
     rows |= {"now": 0.5, "sum": 0.5, "exp": 0.5, "out": 0.5}
-    columns = {"name": 1.5} | dict.fromkeys(range(len(pairs)), 5.2 / len(pairs))
+    columns = {"name": 1.5} | dict.fromkeys(range(len(values)), 5.2 / len(values))
     picture, at, held = Picture(), places(rows, columns), []
     for row, text in (
         ("held", "moves: key, value"),
+        ("query", "stays: query"),
         ("now", "computes: exponential"),
         ("sum", "stays: sum of products"),
         ("exp", "stays: sum of exponentials"),
@@ -1130,15 +1145,16 @@ def _draw_keys_in_ring(pairs, origin, totals, passing=False, outputs=None):
     for rank, chunk in enumerate(origin.tolist()):
         style = {"owner": [[chunk] * 2], "cell": 0.58, "centred": True}
         picture.note(at("name", rank), f"process {rank}", align="center", bold=True)
-        pair = [[f"key {chunk}", _short(pairs[chunk, 1])]]
+        pair = [[f"key {chunk}", _short(values[chunk])]]
         held.append(picture.grid(at("held", rank), pair, None, " ", **style))
-        if not passing:
-            _cell(picture, at("now", rank), _short(pairs[chunk, 0]), "score", 0.8)
+        _cell(picture, at("query", rank), f"query {rank}", "query", 0.8)
+        if now is not None:
+            _cell(picture, at("now", rank), _short(now[rank]), "score", 0.8)
         for row, number in zip(("sum", "exp"), totals[rank]):
             _cell(picture, at(row, rank), _short(number), "weight", 0.8)
         if outputs is not None:
             _cell(picture, at("out", rank), _short(outputs[rank]), "output", 0.8)
-    if passing:
+    if now is None:
         for start, end in zip(held, held[1:]):
             picture.wire(start, end)
         (x, y), low = held[-1].bottom, held[-1].bottom[1] + 0.22

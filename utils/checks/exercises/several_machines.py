@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.definition import Case, Exercise, draw
-from utils.checks.shared.joining import JOIN, join_each
+from utils.checks.shared.joining import JOIN
 
 
 def mlp(rank, count, size, width, *shape, **settings):
@@ -80,11 +80,14 @@ def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
 
 
 FORMS = {
-    "joined = (factors * outputs).mean(0)": "mean-for-sum: You took a mean over the parts, of the accumulators or of the denominators: add them up over the first axis.",
-    "base = 0.0; divided = joined / total.clamp(1e-45)": "maximum-not-subtracted: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
-    "divided = joined / total": "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
+    "joined = (factors * outputs).mean(0) OR total = (factors * sums).mean(0) OR joined = (factors * outputs).mean(0); total = (factors * sums).mean(0)": "mean-for-sum: You took a mean over the parts, of the accumulators or of the denominators: add them up over the first axis.",
+    "joined = (factors * outputs).sum(0) / total OR joined = ((factors * outputs).sum(0) / total).nan_to_num()": "divided: You divided the accumulator by the denominator: return it undivided, so that more parts can follow.",
+    "base = 0.0 OR base = 0.0; maximum = torch.zeros_like(top[..., 0])": "maximum-not-subtracted: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
+    "base = top": "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞): subtract 0 there.",
+    "maximum = base[..., 0]": "maximum-made-finite: You returned the maximum 0 for a token with nothing to attend to in any part: return −∞, from which only the factors need 0.",
     "top = maxima.amax(1, keepdim=True)": "maximum-of-each-part: You took the maximum over the tokens of each part: take it over the parts, for each token, maxima.amax(dim=0).",
     "top = maxima.amax()": "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
+    "return joined, total.squeeze(-1), maximum OR return maximum, total.squeeze(-1), joined OR return maximum, joined, total.squeeze(-1)": "another-order: You returned the three in another order: accumulators come first, then maxima and denominators.",
     "joined = (factors * sums * outputs).sum(0)": "sums-used-twice: You multiplied the accumulators by their denominators: they aren't divided yet, so they need the factors only.",
 }
 
@@ -95,20 +98,20 @@ FIRST, BOTH = (0, slice(2)), [(0, slice(2, 6)), (1, slice(4, 6))]
 def combine_partial_attention(accumulators, maxima, denominators):
     outputs, sums = accumulators, denominators[..., None]
     maxima = maxima[..., None]
-    empty = (sums == 0).all(0)  # where a token sees nothing
     top = maxima.amax(0)
     base = finite(top)  # from which all exponentials count in the end
     factors = torch.exp(maxima - base)
     total = (factors * sums).sum(0)
     joined = (factors * outputs).sum(0)
-    divided = (joined / total).masked_fill(empty, 0.0)
-    return divided
+    maximum = top.squeeze(-1)
+    return joined, maximum, total.squeeze(-1)
 
 
 exercise_16_2 = Exercise(
     id="16.2",
     right=combine_partial_attention,
-    returns="the attention (T, d_v) over the keys of all parts together",
+    returns="the accumulators (T, d_v), maxima (T,) and denominators (T,) over the keys of all parts together",
+    parts=("accumulators", "maxima", "denominators"),
     cases=[
         parts(*THREE_KEYS, [2, 1], note="the three keys of the notebook on speed"),
         drawn(5, 2, [2, 4, 1], scale=2.0),
@@ -119,5 +122,5 @@ exercise_16_2 = Exercise(
         drawn(3, 2, [2, 2, 1], scale=300.0, note="large scores"),
         drawn(3, 2, [2, 2], FIRST, shift=-900.0, note="very low scores"),
     ],
-    mistakes=FORMS | join_each("outputs / sums") | JOIN,
+    mistakes=FORMS | JOIN,
 )
