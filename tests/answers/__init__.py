@@ -1,8 +1,7 @@
 """Answers whose authors had never seen the checks, with the diagnoses they must get.
 
 For each exercise that four authors were asked, a right answer in an unusual style, one
-with two mistakes and, unless it is long, one with a single mistake, from the 635 that
-they wrote. Above a wrong answer its author says what is wrong. An answer has the name
+with two mistakes and often one with a single mistake, from the 635 that they wrote. Above a wrong answer its author says what is wrong. An answer has the name
 of its exercise.
 """
 

@@ -248,21 +248,6 @@ class SelfAttention(nn.Module):
         return self.W_value(weights @ x)
 
 
-# the projections have a bias
-@wrong("unasked-bias")
-class SelfAttention(nn.Module):
-    def __init__(self, d_in, d_out):
-        super().__init__()
-        self.W_query = nn.Linear(d_in, d_out)
-        self.W_key = nn.Linear(d_in, d_out)
-        self.W_value = nn.Linear(d_in, d_out)
-
-    def forward(self, x):
-        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
-        w = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1)
-        return w @ v
-
-
 # forward runs without gradients, so nothing can be trained
 # and a causal mask that this layer should not have
 @wrong("future-hidden", "no-gradient")
@@ -533,16 +518,6 @@ def apply_rope(x, positions, base=10000.0):
     )
 
 
-# turns clockwise: the signs of the sines are exchanged
-@wrong("rotated-backwards")
-def apply_rope(x, positions, base=10000.0):
-    D = x.shape[-1]
-    angles = positions[:, None] * base ** (-torch.arange(0, D, 2) / D)
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    a, b = x[..., 0::2], x[..., 1::2]
-    return torch.stack((a * cos + b * sin, b * cos - a * sin), dim=-1).flatten(-2)
-
-
 # adds the sinusoids to x instead of turning it
 # and positions count from 1
 @wrong("positions-from-one", "added-not-rotated")
@@ -560,14 +535,6 @@ def alibi_bias(num_heads, num_tokens):
     distance = torch.ones(num_tokens, num_tokens).tril(-1).cumsum(0).tril(-1)
     slopes = torch.exp2(torch.linspace(-8 / num_heads, -8, num_heads))
     return -torch.einsum("h,ij->hij", slopes, distance)
-
-
-# the sign is missing: far tokens are favoured
-@wrong("slope-sign")
-def alibi_bias(num_heads, num_tokens):
-    places = torch.arange(num_tokens)
-    slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
-    return slopes[:, None, None] * (places[:, None] - places)
 
 
 # heads in reverse: the first gets the gentlest slope

@@ -20,17 +20,6 @@ def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
     return torch.einsum("...ts,...sd,dv->...tv", weights, context, W_value), weights
 
 
-# scaled by the width D of x, not by K
-@wrong("scale-of-input-width")
-def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
-    query, key, value = x @ W_query, context @ W_key, context @ W_value
-    scores = query @ key.transpose(-2, -1) / x.shape[-1] ** 0.5
-    if context_mask is not None:
-        scores = scores.masked_fill(~context_mask[..., None, :], -torch.inf)
-    weights = torch.nan_to_num(torch.softmax(scores, -1))
-    return weights @ value, weights
-
-
 # a causal mask on top: word i of the translation sees i words of the source
 # and the answer lacks the weights
 @wrong("mask-causal", "part-missing")
@@ -124,16 +113,6 @@ def next_token_probs(logits, temperature=1.0, top_k=None):
     return e / e.sum(-1, keepdim=True)
 
 
-# cuts with <=: the k-th best goes as well
-@wrong("one-too-few")
-def next_token_probs(logits, temperature=1.0, top_k=None):
-    logits = logits / temperature
-    if top_k is not None:
-        border = logits.topk(top_k).values[..., -1:]
-        logits = logits.masked_fill(logits <= border, -torch.inf)
-    return logits.softmax(dim=-1)
-
-
 # keeps the k smallest
 # and the temperature is forgotten
 @wrong("temperature-ignored", "k-smallest")
@@ -154,15 +133,6 @@ def top_p_probs(logits, p):
     better = ((larger | equal) * probs[..., None, :]).sum(-1)
     hidden = (better >= p) & (p < 1)
     return torch.softmax(logits.masked_fill(hidden, -torch.inf), dim=-1)
-
-
-# returned in sorted order, not at the tokens' places
-@wrong("order-lost")
-def top_p_probs(logits, p):
-    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
-    earlier = F.pad(probs.cumsum(dim=-1), (1, -1))
-    kept = probs * (earlier < p)
-    return kept / kept.sum(dim=-1, keepdim=True)
 
 
 # the result stays sorted
@@ -221,18 +191,6 @@ def attend_with_cache(query, key, value, cache):
     padded = F.pad(query, (0, 0, past, 0))
     output = F.scaled_dot_product_attention(padded, keys, values, is_causal=True)
     return output[..., past:, :], (keys, values)
-
-
-# the triangle isn't shifted by the length of the cache
-@wrong("causal-from-the-top-left")
-def attend_with_cache(query, key, value, cache):
-    if cache is not None:
-        key = torch.cat([cache[0], key], dim=-2)
-        value = torch.cat([cache[1], value], dim=-2)
-    scores = query @ key.mT / query.shape[-1] ** 0.5
-    seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
-    weights = scores.masked_fill(~seen, float("-inf")).softmax(dim=-1)
-    return weights @ value, (key, value)
 
 
 # the cached values are swapped with the cached keys
