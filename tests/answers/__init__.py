@@ -1,8 +1,9 @@
 """Answers whose authors had never seen the checks, with the diagnoses they must get.
 
 For each exercise that four authors were asked, a right answer in an unusual style, one
-with two mistakes and often one with a single mistake, from the 635 that they wrote. Above a wrong answer its author says what is wrong. An answer has the name
-of its exercise.
+with two mistakes and often one with a single mistake, from the 635 that they wrote.
+Above a wrong answer its author says what is wrong. An answer has the name of its
+exercise.
 """
 
 from importlib import import_module
