@@ -525,6 +525,7 @@ def in_a_float(x, num_heads):
 
 def test_the_reason_of_an_error_is_named():
     assert check("6.1", in_a_float).diagnosis == "float-for-size"
+    assert check("3.1", lambda x: torch.softmax(x @ x.T)).diagnosis == "dim-missing"
     assert check("4.2", WithoutSelf).diagnosis == "self-missing"
     assert check("4.2", WithoutCall).diagnosis == "layer-not-called"
     assert check("3.3", of_a_pair).diagnosis == "pair-not-taken-apart"

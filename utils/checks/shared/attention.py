@@ -36,13 +36,13 @@ BATCH_SCORE = {
     "products = query @ key OR products = query * key": "key-not-transposed: You multiplied queries and keys as they are: compare each query with every key, which is a matrix product with the keys transposed, Q Kᵀ.",
     "products = key @ query.mT": "keys-times-queries: You computed the scores as K Qᵀ: row i belongs to query i, so write Q Kᵀ.",
     "products = query @ key.transpose(0, 1)": "fixed-axes: You counted the axes that you transpose from the front, which fits one number of axes only: count from the end, key.transpose(-2, -1).",
-    "products = query @ key.T": "transpose-of-all-axes: You reversed all axes with `.T`, the batch too: swap only the last two, key.transpose(-2, -1).",
+    "products = query @ key.T": "transpose-of-all-axes: You reversed all axes with `.T`, the batch too: swap only the last two, `.mT` or transpose(-2, -1).",
 }
 
 # The softmax, and the mask before it.
 AXIS = {
     "dim = -2": "softmax-over-queries: The weights that you use sum to 1 over the queries instead of the keys: take the softmax along the last axis, dim=-1.",
-    "dim = (*range(hidden.dim()),)": "softmax-over-everything: Your softmax runs over all scores at once: use dim=-1, so that each row sums to 1.",
+    "dim = (*range(hidden.dim()),)": "softmax-over-everything: Your weights sum to 1 over all scores at once: each row should sum to 1, so use dim=-1.",
 }
 FIXED_AXIS = {
     "dim = 1": "fixed-axis: You used dim={dim}, which is the axis of the keys only if there is no batch: count from the end, dim=-1.",
