@@ -1,9 +1,10 @@
-"""Notebook 12 and its deeper ones: three translators, and a wider vector."""
+"""Notebook 12 and its deeper ones: four translators, and a wider vector."""
 
 from functools import partial
 from itertools import pairwise
 
 import torch
+from torch import nn
 
 from tests.seeds import definitions
 from utils import pages
@@ -14,15 +15,20 @@ translation = pages.definitions("12_translation")
 def main(seed):
     book, held_out = definitions("12_translation"), translation.held_out_pairs(seed)
     batches, models = translation.draw_batches(seed), {}
-    for name, make_decoder, steps in (
-        ("one vector", translation.OneCall, 500),
-        ("one vector, 2,000 steps", translation.OneCall, 2000),
-        ("looking back", book["RecurrentDecoder"], 500),
+    for name, make_decoder, steps, lr in (
+        ("one vector", translation.OneCall, 500, 0.012),
+        ("one vector, 2,000 steps", translation.OneCall, 2000, 0.012),
+        ("equal weights", book["RecurrentDecoder"], 500, 0.012),
+        ("looking back", book["RecurrentDecoder"], 500, 0.006),
     ):
         torch.manual_seed(seed)
         decoder = make_decoder(len(translation.ENGLISH), 80)
         encoder = translation.RecurrentEncoder(len(translation.FRENCH), 80)
-        models[name] = translation.train_translator(encoder, decoder, batches, steps)
+        if name == "equal weights":
+            nn.init.zeros_(decoder.W_query).requires_grad_(False)
+        models[name] = translation.train_translator(
+            encoder, decoder, batches, steps, lr
+        )
     parts = definitions("deeper/the_transformer_of_2017")
     for name in ("transformer", "only C"):
         torch.manual_seed(seed)
@@ -33,8 +39,10 @@ def main(seed):
         models[name] = translation.train_translator(encoder, decoder, batches)
     wider = definitions("deeper/a_wider_vector")
     wider["batches"] = batches
-    for steps in (500, 700):
-        models[f"160 numbers, {steps} steps"] = wider["train_wide"](160, steps, seed)
+    for width, steps in ((80, 500), (160, 500), (160, 700)):
+        models[f"{width} numbers, {steps} steps"] = wider["train_wide"](
+            width, steps, seed
+        )
     found = {}
     for name, model in models.items():
         hits = translation.exact_matches(model, held_out)
@@ -43,13 +51,16 @@ def main(seed):
             found[f"{name}: {third}"] = part.mean()
         for i, part in enumerate(hits.chunk(6)):
             found[f"{name}: hundred {i}"] = part.mean()
-    once = found["one vector: hundred 1"]
+    once = found["80 numbers, 500 steps: hundred 1"]
     wide, widest = (
         [found[f"160 numbers, {steps} steps: hundred {i}"] for i in (1, 2)]
         for steps in (500, 700)
     )
     found["gained at hundred 1 with 160 numbers, 500 steps"] = wide[0] - once
     found["gained at hundreds 1 and 2 with 200 more"] = (sum(widest) - sum(wide)) / 2
+    found["equal weights minus one vector"] = (
+        found["equal weights: all"] - found["one vector: all"]
+    )
     found |= first_try(models["one vector"])
     book["TEST"] = held_out
     found["same place: aligned"] = book["alignment_score"](book["same_position"])
@@ -82,11 +93,14 @@ def hidden_words(book, model):
         f"looking back: right with {name} hidden": book["still_right"](
             model, book["TEST"][::10], book[name]
         )
-        for name in ("nothing", "another", "its_own", "own_and_neighbours")
+        for name in ("nothing", "another", "its_own", "own_and_neighbours", "all_words")
     }
     found["looking back: lost with the neighbours"] = (
         found["looking back: right with its_own hidden"]
         - found["looking back: right with own_and_neighbours hidden"]
+    )
+    found["looking back: without noir, black looks at chat"] = looks_at_chat(
+        book, model
     )
     for word in ("ne", "voiture", "noir"):
         written = translation.say(model, book["PHRASE"], hidden=word)
@@ -96,6 +110,18 @@ def hidden_words(book, model):
             "noir": "black" in written.split(),
         }[word]
     return found
+
+
+@torch.no_grad()
+def looks_at_chat(book, model):
+    """Return whether *black* looks most at *chat* when *noir* is hidden."""
+    source, target = translation.encode([book["PAIR"]])
+    words, written = (side.split() for side in book["PAIR"])
+    encoded, vector, mask = model.encode(source)
+    mask[0, words.index("noir")] = False
+    inputs = translation.shift_right(target)
+    weights = model.decoder(inputs, encoded, vector, mask)[1][0]  # (T, S)
+    return weights[written.index("black")].argmax() == words.index("chat")
 
 
 def maps(book, name, model):
