@@ -229,12 +229,6 @@ def patchify(images, patch_size):
     return F.pixel_unshuffle(images, patch_size).flatten(2).transpose(1, 2)
 
 
-# the stride of unfold is left at 1: patches overlap
-@wrong("overlapping")
-def patchify(images, patch_size):
-    return F.unfold(images, kernel_size=patch_size).permute(0, 2, 1)
-
-
 # rows and columns inside a patch are exchanged
 # and patches go column by column
 @wrong("column-by-column", "pixels-by-columns")
@@ -258,17 +252,6 @@ def combine_partial_attention(outputs, maxima, sums):
         numerator = numerator + factor[:, None] * o
         denominator = denominator + factor * s
     return numerator, maxima.amax(dim=0), denominator
-
-
-# outputs and sums are rescaled in place
-@wrong("input-changed")
-def combine_partial_attention(outputs, maxima, sums):
-    top = maxima.max(dim=0).values
-    top = top.masked_fill(top == float("-inf"), 0.0)
-    scale = torch.exp(maxima - top)
-    outputs *= scale.unsqueeze(-1)
-    sums *= scale
-    return outputs.sum(dim=0), maxima.amax(dim=0), sums.sum(dim=0)
 
 
 # exp of the maxima themselves, nothing subtracted
