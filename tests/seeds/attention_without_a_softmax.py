@@ -46,11 +46,16 @@ def resets(page, seed):
 
 def stacks(page, seed):
     """Recall 24 pairs of each kind of list with stacks of layers."""
-    lists, found = page["LISTS"], {}
-    for name, layers in page["STACKS"].items():
+    kinds, stacks, found = page["KINDS"], page["STACKS"], {}
+    for name, layers in stacks.items():
         build = partial(pairs.StackReader, layers)
-        for kind, draw in lists.items():
+        for kind, draw in kinds.items():
             found[f"{kind}: {name}"] = pairs.trained_accuracy(build, draw, seed)
-    build = partial(pairs.StackReader, page["STACKS"]["delta, delta"])
-    slow = pairs.trained_accuracy(build, lists["one digit each"], seed, 5400)
-    return found | {"one digit each: delta, delta, 5,400 steps": slow}
+    draw, hybrid = kinds["20 letters return"], stacks["hybrid of both"]
+    turned, late = partial(pairs.StackReader, hybrid[::-1]), "hybrid, 2,400 steps"
+    first = pairs.trained_accuracy(turned, draw, seed)
+    build = partial(pairs.StackReader, hybrid)
+    found[f"20 letters return: {late}"] = pairs.trained_accuracy(
+        build, draw, seed, 2400
+    )
+    return found | {"20 letters return: delta first": first}

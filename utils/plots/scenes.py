@@ -855,8 +855,8 @@ def capacity(counts, errors: dict, *, title: str) -> None:
             the squared length of a value; at most three.
 
     >>> capacity([1, 9], {8: [0.0, 1.1]}, title="More pairs interfere more")
-    Points on lines: More pairs interfere more. Across: pairs. Up: squared error. \
-Widths: 8.
+    Points on lines: More pairs interfere more. Across: pairs. Up: relative \
+squared error. Widths: 8.
     """
     fig = new_figure(3.3, "constrained")
     ax = fig.subplots()
@@ -865,11 +865,12 @@ Widths: 8.
         expected = [(n - 1) / width for n in counts]
         ax.plot(counts, expected, color=color, label=f"(n − 1) / {width}")
         ax.plot(counts, measured, marker, color=color, label=f"d_k = {width}, measured")
-    ax.set(xlabel="n, pairs in the state", ylabel="squared error / squared value")
+    ax.set(xlabel="n, pairs in the state", ylabel="relative squared error")
     ax.set_xticks(counts)
     ax.grid(axis="y", color="#E5E5E5")
     fig.legend(loc="outside lower center", ncols=len(errors))
-    parts = {"Across": "pairs", "Up": "squared error", "Widths": [*map(str, errors)]}
+    widths = [*map(str, errors)]
+    parts = {"Across": "pairs", "Up": "relative squared error", "Widths": widths}
     publish(fig, title, describe("Points on lines", title, **parts))
 
 
