@@ -104,6 +104,13 @@ def loudness(book, model):
         gone = (harmed - loss_at(held, 64)) / (harmed - usual)
         found[f"{name}: share of the rise gone"] = gone
         found[f"{name}: weight of far keys"] = weight_of_far_keys(held, 64).mean()
+        found[f"{name}: 256 minus 32"] = loss_at(held, 256) - usual
+    for name in ("subtracted", "hidden"):
+        changed = model.with_score(book[name])
+        gone = (harmed - loss_at(changed, 64)) / (harmed - usual)
+        what = {"subtracted": "far scores minus 20", "hidden": "far keys hidden"}[name]
+        found[f"{what}: share of the rise gone"] = gone
+        found[f"{what}: 256 minus 32"] = loss_at(changed, 256) - usual
     return found
 
 
