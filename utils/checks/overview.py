@@ -71,13 +71,11 @@ def _groups():
 def _tile(page, tasks, passed):
     """Return a notebook of the map: green if all has passed, orange if it's begun."""
     asked = [task.name in passed for task in tasks if task.page == page]
-    minutes = catalogue.read_opening(page)[1]
-    color, look, state = NOT_ATTEMPTED[2], "", f"{minutes} minutes" if minutes else ""
+    color, look = NOT_ATTEMPTED[2], ""
     if any(asked):
-        color, state = NOT_YET[2], f"{sum(asked)} of {len(asked)}, {state}"
-        if all(asked):
-            state, _, color = PASSED
+        color = PASSED[2] if all(asked) else NOT_YET[2]
         look = BADGE.format(color)
+    state = _state(page, tasks, passed)
     return TILE.format(color=color, link=_link(page, ""), look=look, state=state)
 
 
