@@ -318,9 +318,9 @@ def test_the_map_colours_what_has_passed_and_what_is_begun(own_progress, monkeyp
     tile = r"border: 2px solid (#\w+);[^>]*><a [^>]*>([^<]+)</a> <span [^>]*>([^<]*)<"
     tiles = {title: (color, text) for color, title, text in re.findall(tile, shown[1])}
     assert len(tiles) == len(NUMBERED) + 1  # and the hour
-    assert tiles["02 Embeddings"] == (PASSED[2], "✓")
+    assert tiles["02 Embeddings"] == (PASSED[2], "1 of 1 passed ✓")
     color, text = tiles["03 Context vectors"]
-    assert color == NOT_YET[2] and text.startswith("1 of 3, ")
+    assert color == NOT_YET[2] and text.startswith("1 of 3 passed, ")
     begun = {"02 Embeddings", "03 Context vectors"}
     left = {color for title, (color, _) in tiles.items() if title not in begun}
     assert left == {NOT_ATTEMPTED[2]}
