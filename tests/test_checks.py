@@ -146,8 +146,8 @@ FUNCTIONS = [e for e in EXERCISES.values() if e.noun == "function" and RIGHT[e.n
 
 @pytest.mark.parametrize("exercise", FUNCTIONS, ids=lambda exercise: exercise.id)
 def test_an_answer_may_compute_in_float64_whatever_the_default_device_is(exercise):
-    def answer(*inputs):
-        result = RIGHT[exercise.name](*inputs)
+    def answer(*inputs, **named):
+        result = RIGHT[exercise.name](*inputs, **named)
         return in_each_part(lambda x: x.double() if is_float(x) else x, result)
 
     with torch.device("meta"):
@@ -227,6 +227,10 @@ def without_dim(scores):
     return torch.softmax(scores, -1)
 
 
+def with_axis(scores, axis=-1):
+    return torch.softmax(scores, axis)
+
+
 @pytest.mark.parametrize(
     ("answer", "slug", "words"),
     [
@@ -236,7 +240,8 @@ def without_dim(scores):
         (unfinished, None, "NotImplementedError: batches"),
         (nearly_right, None, "expected [0.09003057, 0.24472848, 0.66524094]"),
         (nearly_right, None, "got      [0.09001058, 0.24470848, 0.66524094]"),
-        (without_dim, None, "takes 1 positional argument but 2 were given"),
+        (without_dim, "other-parameters", "got an unexpected keyword argument 'dim'"),
+        (with_axis, "other-parameters", "Your parameters have other names"),
     ],
 )
 def test_the_message_says_what_came(answer, slug, words):

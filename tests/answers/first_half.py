@@ -309,28 +309,6 @@ class CausalAttention(nn.Module):
         return torch.stack(outputs, dim=1)
 
 
-# dropout on the scores, before the softmax
-@wrong("dropout-missing")
-class CausalAttention(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout):
-        super().__init__()
-        self.W_query = nn.Linear(d_in, d_out, bias=False)
-        self.W_key = nn.Linear(d_in, d_out, bias=False)
-        self.W_value = nn.Linear(d_in, d_out, bias=False)
-        self.dropout = nn.Dropout(dropout)
-        self.register_buffer(
-            "mask", torch.ones(context_length, context_length).triu(1).bool()
-        )
-
-    def forward(self, x):
-        T = x.shape[1]
-        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
-        scores = q @ k.mT / q.shape[-1] ** 0.5
-        scores = scores.masked_fill(self.mask[:T, :T], float("-inf"))
-        weights = torch.softmax(self.dropout(scores), dim=-1)
-        return weights @ v
-
-
 # divides the weights after the softmax by the root, not the scores
 # and one layer makes keys and values
 @wrong("shared-weights", "scale-after-softmax")

@@ -9,12 +9,12 @@ from tests.answers import right, wrong
 
 
 @right
-def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
+def cross_attention(x, context, W_query, W_key, W_value, source_mask=None):
     scores = torch.einsum("...td,dk,ek,...se->...ts", x, W_query, W_key, context)
     scores = scores / W_key.size(1) ** 0.5
-    if context_mask is not None:
+    if source_mask is not None:
         scores = scores.where(
-            context_mask.unsqueeze(-2), torch.tensor(-torch.inf, dtype=scores.dtype)
+            source_mask.unsqueeze(-2), torch.tensor(-torch.inf, dtype=scores.dtype)
         )
     weights = scores.softmax(-1).nan_to_num(0.0)
     return torch.einsum("...ts,...sd,dv->...tv", weights, context, W_value), weights
@@ -23,12 +23,12 @@ def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
 # a causal mask on top: word i of the translation sees i words of the source
 # and the answer lacks the weights
 @wrong("mask-causal", "part-missing")
-def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
+def cross_attention(x, context, W_query, W_key, W_value, source_mask=None):
     query, key, value = x @ W_query, context @ W_key, context @ W_value
     scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
     keep = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
-    if context_mask is not None:
-        keep = keep & context_mask[..., None, :]
+    if source_mask is not None:
+        keep = keep & source_mask[..., None, :]
     weights = torch.softmax(scores.masked_fill(~keep, -torch.inf), dim=-1).nan_to_num(
         0.0
     )

@@ -173,7 +173,7 @@ class Exercise:
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""
         if self.class_signature:
             return ModuleAnswer(answer, self)
-        return FunctionAnswer(answer)
+        return FunctionAnswer(answer, self.right)
 
     def run_case(self, answer, case):
         """Run a prepared answer on a case; return the `Run`."""

@@ -2,6 +2,7 @@
 
 from collections import namedtuple
 from functools import partial
+from inspect import signature
 from types import SimpleNamespace
 
 import torch
@@ -51,14 +52,21 @@ class FunctionAnswer:
     is_random: whether even without dropout two runs differ
     """
 
-    def __init__(self, answer):
+    def __init__(self, answer, right):
         if issubclass(type(answer), type) or not callable(answer):
             raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
         self.written, self.mistakes, self.is_random = answer, [], False
+        self.parameters = signature(right).parameters.values()
 
     def bind(self, case):
         """Return the answer as a function, and the arguments of a case."""
-        return self.written, case.args
+        return self.call, case.args
+
+    def call(self, *args):
+        """Call the answer; what has a default is passed by name, as later cells do."""
+        pairs = [*zip(self.parameters, args)]
+        named = {p.name: arg for p, arg in pairs if p.default is not p.empty}
+        return self.written(*args[: len(args) - len(named)], **named)
 
     def fact_arguments(self):
         """Return the arguments of the facts, or None if there is nothing to examine."""

@@ -14,8 +14,9 @@ from utils.checks.shared.returned import LOST_AXIS
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
 IMPORTS |= {"F": "from torch.nn import functional as F"}
-OF_TYPE = {  # what the message of a TypeError contains: what explains it
+TYPE_ERRORS = {  # what the message of a TypeError contains: what explains it
     "int float": "float-for-size: You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`.",
+    "unexpected keyword": "other-parameters: Your parameters have other names than the card's, by which later cells pass them: take those of the stub.",
     "softmax missing": "dim-missing: You don't say along which axis the softmax runs: `dim=-1` is along each row.",
     "Linear": "layer-not-called: You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix.",
     "return_types": "pair-not-taken-apart: You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`.",
@@ -31,8 +32,10 @@ def find_reason(trial):
         heading = "never-ends: Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
     elif run.value is None and not error:
         heading = "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch."
-    elif known := [m for m in OF_TYPE if all(word in message for word in m.split())]:
-        heading = OF_TYPE[known[0]]
+    elif known := [
+        m for m in TYPE_ERRORS if all(word in message for word in m.split())
+    ]:
+        heading = TYPE_ERRORS[known[0]]
     elif isinstance(error, NameError) and (line := IMPORTS.get(error.name)):
         heading = f"import-missing: You use `{error.name}` without an import: put `{line}` at the top of your cell."
     elif isinstance(error, NameError) and trial.exercise.noun == "class":
