@@ -35,11 +35,12 @@ def test_held_out_scenes_never_occur_in_training():
         assert {"animal", "street", quality} in held_out
 
 
-@pytest.mark.parametrize("kind", ["OneCall", "RecurrentDecoder", "TransformerDecoder"])
+@pytest.mark.parametrize("kind", ["OneVector", "Recurrent", "Transformer"])
 def test_a_decoder_does_not_look_ahead(kind):
-    names, heads = page(TRANSLATION), [4] * (kind == "TransformerDecoder")
+    names, heads = page(TRANSLATION), [4] * (kind == "Transformer")
     torch.manual_seed(0)
-    decoder = page(TRANSFORMER if heads else TRANSLATION)[kind](11, 8, *heads)
+    decoders = page(TRANSFORMER if heads else TRANSLATION)
+    decoder = decoders[f"{kind}Decoder"](11, 8, *heads)
     encoder = names["RecurrentEncoder"](7, 8)
     translator = names["Translator"](encoder, decoder)
     source, words = torch.randint(1, 7, (2, 5)), torch.randint(1, 11, (2, 6))

@@ -16,8 +16,8 @@ def main(seed):
     book, held_out = definitions("12_translation"), translation.held_out_pairs(seed)
     batches, models = translation.draw_batches(seed), {}
     for name, make_decoder, steps, lr in (
-        ("one vector", translation.OneCall, 500, 0.012),
-        ("one vector, 2,000 steps", translation.OneCall, 2000, 0.012),
+        ("one vector", translation.OneVectorDecoder, 500, 0.012),
+        ("one vector, 2,000 steps", translation.OneVectorDecoder, 2000, 0.012),
         ("equal weights", book["RecurrentDecoder"], 500, 0.012),
         ("looking back", book["RecurrentDecoder"], 500, 0.006),
     ):
