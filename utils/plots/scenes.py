@@ -639,36 +639,6 @@ def attention(
     picture.publish(title)
 
 
-def join_heads(contexts, names, features, out_proj: Tensor, *, title: str) -> None:
-    """Draw the context vectors of two heads, joined, and what `out_proj` makes of them.
-
-    Args:
-        contexts: two, `(2,)` each; `names` has a pair of names for each.
-        features: the four names of the output.
-        out_proj: `(4, 4)`
-    """
-    picture, middle, style = Picture(), 5.5, {"cell": 0.6}
-    picture.shelf(Box(0.1, 0.3, 6.7, 2.75), "attention", "memory")
-    joined = torch.cat(list(contexts))
-    box = picture.grid((middle - 1.2, 1.2), joined, "output", " ", **style)
-    for i, (context, pair) in enumerate(zip(contexts, names)):
-        look, left = {"columns": pair, **style}, middle - 1.35 + 1.5 * i
-        start = picture.grid((left, 0.5), context, "output", f"head {i}", **look)
-        picture.wire(start.bottom, (start.bottom[0], box.y), "output")
-    rows = [f"{name}, head {i}" for i, pair in enumerate(names) for name in pair]
-    look = {"rows": rows, "columns": features, **style}
-    matrix = picture.grid((1.55, 1.5), out_proj, None, "out_proj", **look)
-    times = picture.sign((middle, matrix.middle[1]), "×")
-    look = {"columns": features, **style}
-    end = picture.grid((middle - 1.2, 2.72), joined @ out_proj, "output", " ", **look)
-    picture.chain(box, times)
-    picture.wire(matrix, times)
-    picture.wire(times.bottom, (middle, end.y - 0.22), "output")
-    for y, name in ((0.5, "context"), (1.2, "joined"), (2.72, "output")):
-        picture.note((0.05, y + LINE / 2), name)
-    picture.publish(title)
-
-
 BESIDE = 1.7  # inches from the title to the middle of what is beside a stack of heads
 
 
