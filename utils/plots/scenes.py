@@ -645,9 +645,9 @@ BESIDE = 1.7  # inches from the title to the middle of what is beside a stack of
 def cut_heads(words, x: Tensor, W_query: Tensor, *, title: str) -> None:
     """Draw how one product, `x @ W_query`, makes two heads' queries, and the cut."""
     picture, (T, D), d_k, lit = Picture(), x.shape, x.shape[1] // 2, {"lit": len(x) - 1}
-    _draw_step(picture, 0.65, 1, "W_query(x)", "T, D", (T, D))
+    _draw_step(picture, 0.65, 1, "W_query(x)", "B, T, D", (1, T, D))
     code = ".view(B, T, H, d_k).transpose(1, 2)"
-    _draw_step(picture, 3.85, 2, code, "H, T, d_k", (2, T, d_k))
+    _draw_step(picture, 3.85, 2, code, "B, H, T, d_k", (1, 2, T, d_k))
     heads, both = {"columns": [0] * d_k + [1] * d_k}, x @ W_query
     start = 0.55, 0.28, x, "x", "x", {"rows": words, **lit}
     matrix = 1.97, 0.33, W_query, None, "W_query", heads
@@ -665,8 +665,8 @@ def attend_in_heads(heads, *, title: str) -> None:
     picture, (_, T, d_k) = Picture(), heads[0].shape
     lit, mask = {"lit": T - 1}, {"mask": causal_mask(T)}
     code = "softmax(masked(q @ k.mT / d_k**0.5))"
-    _draw_step(picture, 0.2, 3, code, "H, T, T", (2, T, T))
-    _draw_step(picture, 4.4, 4, "weights @ v", "H, T, d_k", (2, T, d_k))
+    _draw_step(picture, 0.2, 3, code, "B, H, T, T", (1, 2, T, T))
+    _draw_step(picture, 4.4, 4, "weights @ v", "B, H, T, d_k", (1, 2, T, d_k))
     for head, (q, k, v) in enumerate(zip(*heads)):
         middle, scores = 1.34 + (T * LINE + 0.42) * head, q @ k.mT / d_k**0.5
         ground = Box(0.15, middle - T * LINE / 2, 6.65, T * LINE - 0.06)
@@ -688,7 +688,9 @@ def merge_heads(words, contexts, out_proj: Tensor, *, title: str) -> None:
     picture, (_, T, d_k), lit = Picture(), contexts.shape, {"lit": len(words) - 1}
     steps = {5: ".transpose(1, 2).flatten(2)", 6: "out_proj(joined)"}
     for number, code in steps.items():
-        _draw_step(picture, 3.65 * number - 17.6, number, code, "T, D", (T, 2 * d_k))
+        _draw_step(
+            picture, 3.65 * number - 17.6, number, code, "B, T, D", (1, T, 2 * d_k)
+        )
     joined = torch.cat([*contexts], dim=1)
     look = {"columns": [0] * d_k + [1] * d_k, **lit}
     start = 2.05, 0.36, joined, "output", "joined", look
