@@ -20,6 +20,17 @@ from utils.plots import chart, theme
 WORDS = ["Your", " journey", "starts"]
 WEIGHTS = [[1.0, 0.0, 0.0], [0.4, 0.6, 0.0], [0.2, 0.3, 0.5]]
 PICTURES = {
+    "scatter": lambda title: chart.scatter(
+        {"near": [[1, 10], [3, 2]], "far": [[1000], [2.5]]},
+        labels={"first": (1, 3), "last": (1000, 2.5)},
+        offsets={"first": (8, 0)},
+        joined=["near"],
+        log_x=True,
+        ylim=(0, 4),
+        xlabel="bytes",
+        ylabel="loss",
+        title=title,
+    ),
     "row": lambda title: plots.row(
         {"values": [[0.25], [0.75]], "role": "weight", "rows": WORDS[:2]},
         "×",
@@ -80,6 +91,9 @@ WRONG = {
     "maps: expected 2 or 3 axes, got shape (3,)": partial(chart.heat, torch.zeros(3)),
     "rows: expected 3 of them, got 2": partial(chart.heat, WEIGHTS, WORDS[:2]),
     "series: expected a dict": partial(chart.lines, [1], xlabel="x", ylabel="y"),
+    "joined: expected names from ['a'], got ['b']": partial(
+        chart.scatter, {"a": [[1], [2]]}, xlabel="x", ylabel="y", joined=["b"]
+    ),
     "values: expected rows of one": partial(plots.row, {"values": [[1], [1, 2]]}),
     "maps: expected numbers, in rows of one": partial(chart.heat, [[1], [0, 1]]),
 }

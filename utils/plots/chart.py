@@ -448,13 +448,27 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
 
 @in_course_style
 def scatter(
-    groups: dict, *, title: str, xlabel: str, ylabel: str, labels: dict | None = None
+    groups: dict,
+    *,
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    labels: dict | None = None,
+    offsets: dict | None = None,
+    log_x: bool = False,
+    joined=(),
+    ylim=None,
 ) -> None:
     """Draw a mark for each pair of numbers, with a colour and a marker for each group.
 
     Args:
         groups: dict from a name to `(x, y)`, two rows of equal length.
         labels: dict from a text to the `(x, y)` that it names; the text is at the left.
+        offsets: dict from a text in `labels` to its distance from `(x, y)`, in points
+            to the right and up, if it isn't at the left.
+        log_x: a logarithmic axis with a tick at each x.
+        joined: the names of groups whose marks are joined by a line.
+        ylim: `(bottom, top)`.
 
     >>> scatter({"block 0": [[0.1, 0.3], [0.0, 0.2]]}, title="More weight costs more",
     ...         xlabel="weight", ylabel="cost", labels={"head 1": (0.3, 0.2)})
@@ -462,15 +476,33 @@ def scatter(
 Labels: head 1.
     """
     expect_dict("groups", groups)
+    for what, names, known in (
+        ("offsets", offsets or (), labels or {}),
+        ("joined", joined, groups),
+    ):
+        unknown = [name for name in names if name not in known]
+        expect(not unknown, what, f"names from {[*known]}", unknown)
     fig = new_figure(3.3, "constrained")
     ax = fig.subplots()
+    ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log_x else "linear")
     for i, (name, pair) in enumerate(groups.items()):
         x, y = to_array(pair, name, 2)
-        ax.plot(x, y, MARKERS[i % 8], color=theme.SERIES[i % 6], label=name)
+        line = "-" if name in joined else ""
+        style = {"color": theme.SERIES[i % 6], "label": name, "linestyle": line}
+        ax.plot(x, y, marker=MARKERS[i % 8], **style)
     for text, at in (labels or {}).items():
-        style = {"textcoords": "offset points", "ha": "right", "va": "center"}
-        ax.annotate(text, at, (-8, 0), size=theme.SMALLEST, **style)
-    ax.set(xlabel=xlabel, ylabel=ylabel)
+        right, up = (offsets or {}).get(text, (-8, 0))
+        style = {
+            "textcoords": "offset points",
+            "ha": ("center", "left", "right")[np.sign(right)],
+            "va": ("center", "bottom", "top")[np.sign(up)],
+        }
+        ax.annotate(text, at, (right, up), size=theme.SMALLEST, **style)
+    if log_x:
+        ticks = sorted({float(x) for pair in groups.values() for x in pair[0]})
+        ax.set_xticks(ticks, [f"{x:,.9g}" for x in ticks])
+        ax.set_xticks([], minor=True)
+    ax.set_ylim(ylim)
     ax.grid(color="#E5E5E5")
     ax.set_axisbelow(True)
     fig.legend(loc="outside lower center", ncols=len(groups))
