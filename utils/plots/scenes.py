@@ -639,75 +639,73 @@ def attention(
     picture.publish(title)
 
 
-BESIDE = 1.7  # inches from the title to the middle of what is beside a stack of heads
+def layer(words, x: Tensor, matrices, out_proj: Tensor, *, title: str) -> None:
+    """Draw the six steps of a layer of two heads, for a sentence `x` `(T, d_in)`.
 
-
-def cut_heads(words, x: Tensor, W_query: Tensor, *, title: str) -> None:
-    """Draw how one product, `x @ W_query`, makes two heads' queries, and the cut."""
-    picture, (T, D), d_k, lit = Picture(), x.shape, x.shape[1] // 2, {"lit": len(x) - 1}
-    _draw_step(picture, 0.65, 1, "W_query(x)", "B, T, D", (1, T, D))
+    Args:
+        matrices: W_query, W_key and W_value, with both heads side by side: `(d_in, D)`.
+        out_proj: `(D, D)`.
+    """
+    picture, T, D = Picture(), len(x), len(out_proj)
+    d_k, lit, both = (
+        D // 2,
+        {"lit": T - 1},
+        {"columns": [0] * (D // 2) + [1] * (D // 2)},
+    )
+    _draw_step(picture, (0.15, 0.1), 1, "W_query(x) …", "B, T, D", (1, T, D))
     code = ".view(B, T, H, d_k).transpose(1, 2)"
-    _draw_step(picture, 3.85, 2, code, "B, H, T, d_k", (1, 2, T, d_k))
-    heads, both = {"columns": [0] * d_k + [1] * d_k}, x @ W_query
-    start = 0.55, 0.28, x, "x", "x", {"rows": words, **lit}
-    matrix = 1.97, 0.33, W_query, None, "W_query", heads
-    end = 3.6, 0.33, both, "query", "queries", heads | lit
-    *_, box = _draw_product(picture, BESIDE, "×=", start, matrix, end)
-    ends = box.at(0.5, -0.24), box.at(0.5, 1.12)
-    picture.wire(*ends, head=False, dashed=True)
-    for end in _draw_heads(picture, 6.05, both.split(d_k, dim=1), "query", words):
-        picture.wire(box.right, (end.x - 0.5, end.left[1]), "query", turn=5.25)
-    picture.publish(title)
-
-
-def attend_in_heads(heads, *, title: str) -> None:
-    """Draw how two heads, of `(2, T, d_k)` queries, keys and values, find contexts."""
-    picture, (_, T, d_k) = Picture(), heads[0].shape
-    lit, mask = {"lit": T - 1}, {"mask": causal_mask(T)}
+    _draw_step(picture, (3.2, 0.1), 2, code, "B, H, T, d_k", (1, 2, T, d_k))
+    picture.grid((0.6, 1.5), x, "x", "x", rows=words, cell=0.25, **lit)
+    heads, names = [], ("queries", "keys", "values")
+    for left, role, name, matrix in zip((2.2, 3.85, 5.5), MATRICES, names, matrices):
+        block = picture.block(
+            (left + 0.14, 0.6), f"W_{role}", "learned", size=(0.88, 0.3)
+        )
+        corners = [(1.1, 0.48), (block.middle[0], 0.48)]
+        picture.wire((1.1, 1.2), block.top, "x", via=corners)
+        box = picture.grid(
+            (left, 1.5), x @ matrix, role, name, cell=0.29, **both, **lit
+        )
+        picture.wire(block.bottom, (block.middle[0], 1.08), role)
+        picture.wire(box.at(0.5, 0), box.at(0.5, 1.15), head=False, dashed=True)
+        heads.append((x @ matrix).view(T, 2, d_k).transpose(0, 1))
+    top = 1.75 + T * LINE
     code = "softmax(masked(q @ k.mT / d_k**0.5))"
-    _draw_step(picture, 0.2, 3, code, "B, H, T, T", (1, 2, T, T))
-    _draw_step(picture, 4.4, 4, "weights @ v", "B, H, T, d_k", (1, 2, T, d_k))
+    _draw_step(picture, (0.15, top), 3, code, "B, H, T, T", (1, 2, T, T))
+    _draw_step(picture, (4.3, top), 4, "weights @ v", "B, H, T, d_k", (1, 2, T, d_k))
+    contexts, mask = [], {"mask": causal_mask(T)}
     for head, (q, k, v) in enumerate(zip(*heads)):
-        middle, scores = 1.34 + (T * LINE + 0.42) * head, q @ k.mT / d_k**0.5
+        middle = top + 0.8 + T * LINE / 2 + (T * LINE + 0.42) * head
         ground = Box(0.15, middle - T * LINE / 2, 6.65, T * LINE - 0.06)
         picture.shelf(ground, f"head {head}", "memory")
+        scores = q @ k.mT / d_k**0.5
         weights = masked_softmax(scores, *mask.values())
+        contexts.append(weights @ v)
         texts = [[format_number(s, 1) for s in line] for line in scores.tolist()]
         grids = [(0.66, 0.27, q, "query", "q", lit)]
         grids += [(1.47, 0.27, k.mT, "key", "k.mT", {})]
         grids += [(2.53, 0.37, texts, "score", f"scores ÷ √{d_k}", lit)]
         grids += [(4.18, 0.35, weights, "weight", "weights", lit | mask)]
         grids += [(5.51, 0.25, v, "value", "v", {})]
-        grids += [(6.2, 0.33, weights @ v, "output", "context", lit)]
+        grids += [(6.2, 0.33, contexts[-1], "output", "context", lit)]
         _draw_product(picture, middle, ("×", "=", "mask →", "×", "="), *grids)
+    top += 0.72 + 2 * (T * LINE + 0.42)
+    code, joined = ".transpose(1, 2).flatten(2)", torch.cat(contexts, dim=1)
+    _draw_step(picture, (0.15, top), 5, code, "B, T, D", (1, T, D))
+    _draw_step(picture, (4.3, top), 6, "out_proj(joined)", "B, T, D", (1, T, D))
+    grids = [(0.66, 0.38, joined, "output", "joined", {"rows": words} | both | lit)]
+    grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
+    grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
+    _draw_product(picture, top + 0.7 + D * LINE / 2, "×=", *grids)
     picture.publish(title)
 
 
-def merge_heads(words, contexts, out_proj: Tensor, *, title: str) -> None:
-    """Draw how the contexts of two heads, `(2, T, d_k)`, are joined, and projected."""
-    picture, (_, T, d_k), lit = Picture(), contexts.shape, {"lit": len(words) - 1}
-    steps = {5: ".transpose(1, 2).flatten(2)", 6: "out_proj(joined)"}
-    for number, code in steps.items():
-        _draw_step(
-            picture, 3.65 * number - 17.6, number, code, "B, T, D", (1, T, 2 * d_k)
-        )
-    joined = torch.cat([*contexts], dim=1)
-    look = {"columns": [0] * d_k + [1] * d_k, **lit}
-    start = 2.05, 0.36, joined, "output", "joined", look
-    matrix = 3.85, 0.29, out_proj, None, "out_proj", {}
-    end = 5.3, 0.38, joined @ out_proj, "output", "output", lit
-    box, *_ = _draw_product(picture, BESIDE, "×=", start, matrix, end)
-    for start in _draw_heads(picture, 0.6, contexts, "output", words):
-        picture.wire((1.43, start.right[1]), box.left, "output", turn=1.7)
-    picture.publish(title)
-
-
-def _draw_step(picture, left, number, code, axes, sizes):
+def _draw_step(picture, at, number, code, axes, sizes):
     """Write a line of code beside the number of its step, and its shape below."""
-    style = {"family": "DejaVu Sans Mono", "ha": "left"}
-    picture.step((left, 0.1), number)
-    picture.write(left + 0.18, 0.1, code, **style)
-    picture.write(left + 0.18, 0.29, f"({axes}) = {sizes}", color=GREY, **style)
+    style, (x, y) = {"family": "DejaVu Sans Mono", "ha": "left"}, at
+    picture.step(at, number)
+    picture.write(x + 0.18, y, code, **style)
+    picture.write(x + 0.18, y + 0.19, f"({axes}) = {sizes}", color=GREY, **style)
     picture._add_sentence(f"{code}: ({axes}) = {sizes}")
 
 
@@ -719,16 +717,6 @@ def _draw_product(picture, middle, signs, *grids):
         boxes.append(picture.grid(at, values, role, name, cell=cell, **style))
     for sign, box, following in zip(signs, boxes, boxes[1:]):
         picture.sign(((box.right[0] + following.x) / 2, middle), sign)
-    return boxes
-
-
-def _draw_heads(picture, left, blocks, role, words):
-    """Draw the block of each of two heads below each other, and return their boxes."""
-    boxes, height, style = [], len(words) * LINE, {"rows": words, "lit": len(words) - 1}
-    for head, block in enumerate(blocks):
-        y = BESIDE - height - 0.06 + (height + 0.42) * head
-        picture.shelf(Box(left - 0.45, y, 1.2, height - 0.06), f"head {head}", "memory")
-        boxes.append(picture.grid((left, y), block, role, " ", cell=0.36, **style))
     return boxes
 
 
