@@ -20,7 +20,7 @@ from utils.plots.publishing import (
     to_names,
     visible,
 )
-from utils.plots.steps import steps
+from utils.plots.steps import in_steps
 from utils.plots.theme import GREY, INK, PALE, TITLE, WIDTH
 from utils.tokenizer import decode_bpe, encode_bpe
 
@@ -62,7 +62,8 @@ def _softmax(picture, at, columns, width):
 # --- 01 ---------------------------------------------------------------------------
 
 
-def merges(text: str, merges: dict, *, title: str) -> None:
+@in_steps
+def merges(text: str, merges: dict):
     """Show how merges join the bytes of one line of text, one merge a state.
 
     The letters keep their places: a merge takes away the borders between two pieces.
@@ -79,7 +80,7 @@ def merges(text: str, merges: dict, *, title: str) -> None:
     3. Merge 2 joins lo and w wherever they are neighbours: 3 pieces are left.
     4. Merge 3 joins · and low wherever they are neighbours: 2 pieces are left.
     """
-    lines, frames = [("bytes", encode_bpe(text, {}), None)], []
+    lines = [("bytes", encode_bpe(text, {}), None)]
     count = len(lines[0][1])
     sentences = [f"Every byte is a piece of its own, which makes {count} pieces."]
     for number, (pair, new_id) in enumerate(merges.items(), 1):
@@ -99,8 +100,7 @@ def merges(text: str, merges: dict, *, title: str) -> None:
             _draw_line(picture, y, pieces, [i == new_id for i in ids])
             style = {"align": "right", "bold": k == number}
             picture.note((WIDTH - 0.1, y + LINE / 2), f"{len(ids)} pieces", **style)
-        frames.append((picture, sentence))
-    steps(frames, title=title)
+        yield picture, sentence
 
 
 def _draw_line(picture, y, pieces, is_new):
@@ -123,6 +123,7 @@ ATTENTION = {"word": 0.42, "query": 0.5, "key": 0.5, "score": 0.42, "softmax": 0
 ATTENTION |= {"weight": 0.42, "value": 0.48, "part": 0.5, "context": 0.58}
 
 
+@in_steps
 def compare_share_mix(
     words,
     followed: int,
@@ -130,10 +131,9 @@ def compare_share_mix(
     keys: Tensor,
     values: Tensor,
     *,
-    title: str,
     plain: bool = False,
     output: str | None = None,
-) -> None:
+):
     """Show attention of one word: compare with each, share out, mix word by word.
 
     Args:
@@ -159,7 +159,7 @@ def compare_share_mix(
     weights = scores.softmax(dim=0)
     parts = weights[:, None] * values  # (T, d_v)
     sums = parts.cumsum(dim=0)  # (T, d_v)
-    size, frames = len(names), []
+    size = len(names)
     for state in range(2 * size + 1):
         mixed, j = max(0, state - size), (state - 1 if state > size else state) % size
         frame = _AttentionFrame(names, followed, roles)
@@ -177,8 +177,7 @@ def compare_share_mix(
                 f"Mix: {format_number(weights[j])} of {names[j]} has been added, "
             )
             sentence += f"and the sum is {_vector(sums[j])}."
-        frames.append((frame.picture, sentence))
-    steps(frames, title=title)
+        yield frame.picture, sentence
 
 
 class _AttentionFrame:
@@ -259,9 +258,8 @@ class _AttentionFrame:
 # --- 04 ---------------------------------------------------------------------------
 
 
-def rotate_query(
-    query: Tensor, keys: Tensor, values: Tensor, names, *, title: str
-) -> None:
+@in_steps
+def rotate_query(query: Tensor, keys: Tensor, values: Tensor, names):
     """Show a query that rotates from 0° to 90°, its weights, and its output.
 
     The output stays inside the triangle of the values, because weights are shares.
@@ -281,7 +279,7 @@ def rotate_query(
     (x, y), cos, sin = query, turns.cos(), turns.sin()
     queries = torch.stack([cos * x - sin * y, sin * x + cos * y], dim=-1)  # (7, 2)
     weights = (queries @ keys.mT).softmax(dim=-1)  # (7, 3)
-    outputs, frames = weights @ values, []
+    outputs = weights @ values
     for i, angle in enumerate(angles):
         picture = Picture()
         _draw_keys(picture, queries[i], keys, names, float(query.norm()))
@@ -292,8 +290,7 @@ def rotate_query(
         shares = zip(names, map(format_number, weights[i]))
         shares = ", ".join(" ".join(pair) for pair in shares)
         sentence = f"At {angle}° the query weighs {shares}; "
-        frames.append((picture, f"{sentence}the output is {_vector(outputs[i])}."))
-    steps(frames, title=title)
+        yield picture, f"{sentence}the output is {_vector(outputs[i])}."
 
 
 def _draw_keys(picture, query, keys, names, length):
@@ -331,7 +328,8 @@ def _draw_values(picture, weights, values, names, outputs):
 # --- 05 ---------------------------------------------------------------------------
 
 
-def causal_rows(scores: Tensor, words, *, title: str) -> None:
+@in_steps
+def causal_rows(scores: Tensor, words):
     """Show a causal mask token by token: a row of scores becomes a row of weights.
 
     Args:
@@ -347,7 +345,7 @@ def causal_rows(scores: Tensor, words, *, title: str) -> None:
     """
     size, names = len(scores), to_names(words, len(scores), "words")
     mask = causal_mask(size)
-    weights, frames = masked_softmax(scores, mask), []
+    weights = masked_softmax(scores, mask)
     rows = {"word": 0.6, "score": 0.5, "softmax": 0.55, "weight": 0.5, "gap": 0.45}
     rows |= dict.fromkeys(range(size), LINE)
     at = places(rows, {"name": 1.1} | dict.fromkeys(range(size), 0.8))
@@ -386,14 +384,14 @@ def causal_rows(scores: Tensor, words, *, title: str) -> None:
             are, their = ("is", "its") if len(hidden) == 1 else ("are", "their")
             effect = f"{', '.join(hidden)} {are} hidden, and the softmax gives "
             effect += f"{their} −∞ the weight 0."
-        frames.append((picture, f"{name} sees {', '.join(names[: t + 1])}; {effect}"))
-    steps(frames, title=title)
+        yield picture, f"{name} sees {', '.join(names[: t + 1])}; {effect}"
 
 
 # --- 06 ---------------------------------------------------------------------------
 
 
-def split_and_merge(x: Tensor, num_heads: int, *, title: str) -> None:
+@in_steps
+def split_and_merge(x: Tensor, num_heads: int):
     """Show how features are split into heads and merged, and how views alone fail.
 
     Each colour is one token. On top is the row of numbers in memory, which a view cuts
@@ -439,7 +437,6 @@ def split_and_merge(x: Tensor, num_heads: int, *, title: str) -> None:
         (memory, parts, "transpose(0, 1)", "instead puts a token's parts together."),
         (memory, lines, f"reshape{flat}", "then lays them side by side, as before."),
     ]
-    frames = []
     for in_memory, drawn, call, sentence in states:
         picture = Picture()
         picture.note((0.1, 0.12), "memory", bold=True)
@@ -450,8 +447,7 @@ def split_and_merge(x: Tensor, num_heads: int, *, title: str) -> None:
             mark = "✗ " if call.endswith("alone") else ""
             picture.note((0.1, 0.95), f"{mark}{call}", bold=True)
             _draw_parts(picture, *drawn)
-        frames.append((picture, f"{call} {sentence}".strip()))
-    steps(frames, title=title)
+        yield picture, f"{call} {sentence}".strip()
 
 
 WRONG_SPLIT = "cuts the row in its order: head 0 gets all of token 0."
@@ -469,9 +465,8 @@ def _draw_parts(picture, parts, names, rows):
 # --- 09 ---------------------------------------------------------------------------
 
 
-def softmax_in_slices(
-    scores: Tensor, values: Tensor, slice_size: int, *, title: str
-) -> None:
+@in_steps
+def softmax_in_slices(scores: Tensor, values: Tensor, slice_size: int):
     """Show an online softmax: maximum, sums and output after each slice of keys.
 
     Args:
@@ -490,7 +485,7 @@ def softmax_in_slices(
     """
     slices = [*zip(scores.split(slice_size), values.split(slice_size))]
     largest, total, a = float("-inf"), 0.0, 0.0  # total: ℓ
-    frames, lines = [], []  # of the table: texts for m, ℓ, a and the output
+    lines = []  # of the table: texts for m, ℓ, a and the output
     for i, (part, part_values) in enumerate(slices):
         new = max(largest, float(part.max()))
         m, factor = format_number(new), math.exp(largest - new)  # 0 at first
@@ -501,7 +496,7 @@ def softmax_in_slices(
             total, a = scaled
             sentence = f"{sentence[:-1]}, so ℓ and a are × {format_number(factor)}."
         picture = _draw_slices(slices, [*lines, [m, *cells]], lit=[0])
-        frames.append((picture, f"Fetch slice {i}: {sentence}"))
+        yield picture, f"Fetch slice {i}: {sentence}"
         powers = torch.exp(part - largest)
         added = float(powers.sum()), float(powers @ part_values)
         sums = total + added[0], a + added[1]
@@ -511,14 +506,13 @@ def softmax_in_slices(
         picture = _draw_slices(slices, [*lines, [m, *cells, output]], lit=[1, 2])
         lines.append([m, format_number(total), format_number(a), output])
         sentence = "Add its exponentials to ℓ, and its values, weighted by them, to a: "
-        frames.append((picture, f"{sentence}a ÷ ℓ is {output}."))
+        yield picture, f"{sentence}a ÷ ℓ is {output}."
     picture = _draw_slices(slices, lines, lit=[])
     output = format_number(scores.softmax(dim=0) @ values)
     at = places(*SLICES)
     _label(picture, at, len(slices), "all scores at once", bold=True)
     _cell(picture, at(len(slices), "a ÷ ℓ"), output, "output", 0.8)
-    frames.append((picture, f"A softmax over all scores at once gives {output}, too."))
-    steps(frames, title=title)
+    yield picture, f"A softmax over all scores at once gives {output}, too."
 
 
 SLICES = (
@@ -579,9 +573,8 @@ def write_at_tip(picture, place, vector, text, color, gap=0.5):
     picture.write(x, y, text, color=color, ha=side)
 
 
-def rotate_together(
-    query: Tensor, key: Tensor, frequency: float, distance: int, *, title: str
-) -> None:
+@in_steps
+def rotate_together(query: Tensor, key: Tensor, frequency: float, distance: int):
     """Show two tokens that move along a text: both vectors rotate, their angle stays.
 
     Dashed, from the second state on, are the vectors of the first.
@@ -598,7 +591,7 @@ def rotate_together(
     2. Key at position 1, query at position 3: the angle is 57°, the score is 0.54.
     3. ...
     """
-    frames, last = [], 7 + distance
+    last = 7 + distance
     columns = {"name": 0.8} | dict.fromkeys(range(last + 1), 5.8 / (last + 1))
     at = places({"text": 0.5}, columns)
     reach = 1.4 * float(max(query.norm(), key.norm()))
@@ -627,16 +620,14 @@ def rotate_together(
         picture.note((5.3, 2.1), f"score {format_number(score)}", "score", bold=True)
         sentence = f"Key at position {start}, query at position {start + distance}: "
         sentence += f"the angle is {angle:.0f}°, the score is {format_number(score)}."
-        frames.append((picture, sentence))
-    steps(frames, title=title)
+        yield picture, sentence
 
 
 # --- 08 ---------------------------------------------------------------------------
 
 
-def draw_token(
-    logits: Tensor, names, drawn: int, *, title: str, temperature, top_k, top_p
-) -> None:
+@in_steps
+def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
     """Show the way from logits to a drawn token: temperature, top-k, top-p.
 
     Args:
@@ -691,7 +682,6 @@ def draw_token(
     )
     columns = {"name": 1.1} | dict.fromkeys((state[0] for state in states), 0.85)
     at = places({"head": 0.4} | dict.fromkeys(range(len(logits)), 0.34), columns)
-    frames = []
     for number, sentence in enumerate(sentences, 1):
         picture = Picture()
         for i, name in enumerate(names):
@@ -707,14 +697,14 @@ def draw_token(
             picture.word((x, y), names[chosen], lit=True)
             before = at(chosen, "top-p")
             picture.wire((before[0] + 0.35, y), (x - 0.3, y), "weight")
-        frames.append((picture, sentence))
-    steps(frames, title=title)
+        yield picture, sentence
 
 
 # --- 12 ---------------------------------------------------------------------------
 
 
-def turns(source: str, target: str, weights=None, *, title: str) -> None:
+@in_steps
+def turns(source: str, target: str, weights=None):
     """Show how a recurrent translator writes: a state for each turn of its decoder.
 
     The actions of the turn are numbered: 1 ask, 2 find, 3 read, 4 write. Without
@@ -745,12 +735,10 @@ def turns(source: str, target: str, weights=None, *, title: str) -> None:
             + " and ".join(word for word, w in zip(words, line) if w >= 0.25)
             for t, line in enumerate(weights)
         ]
-    frames = []
     for t, (read, word) in enumerate(zip(["<start>", *written], written)):
         picture = _draw_turns(words, written[: t + 1], len(written), weights)
         text = f"Turn {t + 1}: {found[t]}, reads {read} and writes {word}."
-        frames.append((picture, text))
-    steps(frames, title=title)
+        yield picture, text
 
 
 DIGITS = "₀₁₂₃₄₅₆₇₈₉"
@@ -804,9 +792,8 @@ def _draw_turns(words, written, num_turns, weights):
 # --- 11 ---------------------------------------------------------------------------
 
 
-def read_per_step(
-    names, keys: Tensor, values: Tensor, latent: Tensor, *, title: str
-) -> None:
+@in_steps
+def read_per_step(names, keys: Tensor, values: Tensor, latent: Tensor):
     """Show what a step reads: own keys and values, shared ones, and latents.
 
     Args:
@@ -848,7 +835,6 @@ and values.
         f"{width} numbers per token, {narrow} in all, and compute their own keys and "
         "values.",
     )
-    frames = []
     for (cached, readers, sentence), end in zip(states, ends):
         picture = Picture()
         tops = [_draw_cached(picture, x, parts, names) for x, parts in cached]
@@ -863,8 +849,7 @@ and values.
                 picture.wire(goal, computed.bottom, "key")
             elif head in readers:
                 picture.wire(start.bottom, goal, "query")
-        frames.append((picture, sentence + end))
-    steps(frames, title=title)
+        yield picture, sentence + end
 
 
 READERS = 1.95, 5.15  # where the two queries are, in inches
@@ -887,9 +872,8 @@ def _draw_cached(picture, middle, parts, names):
 # --- 13 ---------------------------------------------------------------------------
 
 
-def write_state(
-    names, keys: Tensor, values: Tensor, correction: Tensor, *, title: str
-) -> None:
+@in_steps
+def write_state(names, keys: Tensor, values: Tensor, correction: Tensor):
     """Show a state that is written twice, read, and corrected with a new value.
 
     Args:
@@ -906,7 +890,7 @@ def write_state(
     3. Read: A's key reads the state and returns (2.00, 0.00).
     4. Correct: A's key reads (2.00, 0.00), and the difference to (0.00, 1.00) is added.
     """
-    names, state, frames = to_names(names, 2, "names"), torch.zeros(2, 2), []
+    names, state = to_names(names, 2, "names"), torch.zeros(2, 2)
     columns = {"key": 0.8, "×": 0.2, "value": 1.1, "=": 0.2, "change": 1.1, "→": 0.4}
     at = places({"top": 0.7, "gap": 0.3, "middle": 0.9}, columns | {"state": 1.3})
 
@@ -932,7 +916,7 @@ def write_state(
     for name, key, value in zip(names, keys, values):
         picture, state = add(name, key, "value", value, state)
         sentence = f"Write: the outer product of {name}'s key and value is added to "
-        frames.append((picture, f"{sentence}the state."))
+        yield picture, f"{sentence}the state."
     name, key, known = names[0], keys[0], keys[0] @ state
     picture, style, box = draw(state, "state")
     place = at("top", "state")
@@ -942,17 +926,17 @@ def write_state(
     end = picture.grid(place, known[None], "output", "returned", **style)
     picture.wire(box.left, end.right, "value")
     sentence = f"Read: {name}'s key reads the state and returns {_vector(known)}."
-    frames.append((picture, sentence))
+    yield picture, sentence
     picture, state = add(name, key, "difference", correction - known, state)
     sentence = f"Correct: {name}'s key reads {_vector(known)}, and the difference to "
-    frames.append((picture, f"{sentence}{_vector(correction)} is added."))
-    steps(frames, title=title)
+    yield picture, f"{sentence}{_vector(correction)} is added."
 
 
 # --- several machines -------------------------------------------------------------
 
 
-def ring_all_reduce(vectors, *, title: str) -> None:
+@in_steps
+def ring_all_reduce(vectors):
     """Show an all-reduce of four processes in a ring: who sends what to whom.
 
     Own numbers have the colour of their process, sums that lack a number are grey, and
@@ -978,7 +962,7 @@ complete.
     ranks, takers = torch.arange(size), torch.arange(1, size + 1) % size
     is_held, owner = torch.ones_like(own) > 0, ranks[:, None].repeat(1, size)
     first = "Each process has four numbers; follow the last one of process 0."
-    frames = [(_draw_ring(held, is_held, owner), first)]
+    yield _draw_ring(held, is_held, owner), first
     for turn in range(2 * size - 2):
         is_adding = turn < size - 1  # then complete sums are passed on
         share = (ranks - 1 - turn) % size  # that each process sends
@@ -997,11 +981,11 @@ complete.
             2 * size - 3: ", and all have all sums",
         }
         sentence += ends.get(turn, "")
-        frames.append((_draw_ring(held, is_held, owner, sent), f"{sentence}."))
-    steps(frames, title=title)
+        yield _draw_ring(held, is_held, owner, sent), f"{sentence}."
 
 
-def needs(words, lines: dict, *, title: str) -> None:
+@in_steps
+def needs(words, lines: dict):
     """Show, line by line, from which words, heads and sentences a result takes numbers.
 
     Args:
@@ -1010,7 +994,7 @@ def needs(words, lines: dict, *, title: str) -> None:
             first that of a result, in head 0, then those of what it needs. Parameters,
             which aren't at a word, have their name instead of a place.
     """
-    frames, blue = [], INK["score"]
+    blue = INK["score"]
     for number, (line, (text, *needed)) in enumerate(lines.items(), 1):
         picture, boxes = Picture(), {}
         picture.step((0.15, 0.16), number)
@@ -1047,8 +1031,7 @@ def needs(words, lines: dict, *, title: str) -> None:
             picture.note((x, 2.6), name, align="center", bold=True)
         picture.wire((0.85, 1.74), (5.9, 1.74), **style)
         picture.note((5.95, 1.74), "cut heads", bold=True)
-        frames.append((picture, text))
-    steps(frames, title=title)
+        yield picture, text
 
 
 PARTIAL, COMPLETE = 4, 5  # colours of sums
@@ -1072,7 +1055,8 @@ def _draw_ring(held, is_held, owner, sent=()):
     return picture
 
 
-def ring_attention(exponentials, values, *, title: str) -> None:
+@in_steps
+def ring_attention(exponentials, values):
     """Show ring attention: keys and values go round, and every process adds them up.
 
     Args:
@@ -1094,7 +1078,7 @@ from process 2.
 become 18 + 2 × 12 = 42 and 5 + 2 = 7: it divides 42 ÷ 7 = 6.
     """
     exponentials, values = map(torch.tensor, (exponentials, values))
-    size, frames = len(values), []
+    size = len(values)
     ranks, totals = torch.arange(size), torch.zeros(size, 2).double()
     names = [f"key {k} and value {_short(v)}" for k, v in enumerate(values)]
     for turn in range(size):
@@ -1104,7 +1088,7 @@ become 18 + 2 × 12 = 42 and 5 + 2 = 7: it divides 42 ÷ 7 = 6.
             before = (origin + 1) % size
             picture = _draw_keys_in_ring(values, before, totals)
             sentence = f"Process 0 passes {names[before[0]]} on to process 1, and gets "
-            frames.append((picture, f"{sentence}{names[key]} from process {size - 1}."))
+            yield picture, f"{sentence}{names[key]} from process {size - 1}."
         now = exponentials[ranks, origin]
         exponential, value = _short(now[0]), _short(values[key])
         products, total = map(_short, totals[0])
@@ -1120,8 +1104,7 @@ become 18 + 2 × 12 = 42 and 5 + 2 = 7: it divides 42 ÷ 7 = 6.
             outputs = totals[:, 0] / totals[:, 1]
             sentence += f": it divides {products} ÷ {total} = {_short(outputs[0])}"
         picture = _draw_keys_in_ring(values, origin, totals, now, outputs)
-        frames.append((picture, f"{sentence}."))
-    steps(frames, title=title)
+        yield picture, f"{sentence}."
 
 
 def _draw_keys_in_ring(values, origin, totals, now=None, outputs=None):

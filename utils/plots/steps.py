@@ -1,5 +1,6 @@
 """One drawing in several states, with a slider that needs no kernel and no network."""
 
+import functools
 import hashlib
 from html import escape
 
@@ -131,3 +132,13 @@ def find_height(image):
     """Return the height of an image up to its last mark, as a part of its width."""
     *_, bottom = ImageOps.invert(image.convert("L")).getbbox()
     return round(min(bottom + 0.02 * image.width, image.height) / image.width, 3)
+
+
+def in_steps(draw):
+    """Let a function that yields the frames of `steps` show them below a `title`."""
+
+    @functools.wraps(draw)
+    def show_steps(*args, title, **kwargs):
+        steps(draw(*args, **kwargs), title=title)
+
+    return show_steps
