@@ -10,17 +10,7 @@ text is printed.
 """
 
 from utils.plots import chart, scenes, step_scenes
-from utils.plots.picture import Box, Picture, Table, column, row
+from utils.plots.picture import Picture, column, row
 from utils.plots.steps import steps
 
-__all__ = [
-    "Box",
-    "Picture",
-    "Table",
-    "chart",
-    "column",
-    "row",
-    "scenes",
-    "step_scenes",
-    "steps",
-]
+__all__ = ["Picture", "chart", "column", "row", "scenes", "step_scenes", "steps"]

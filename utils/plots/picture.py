@@ -20,7 +20,6 @@ from matplotlib.text import Text
 from utils.plots import theme
 from utils.plots.publishing import (
     drawable,
-    end_sentence,
     expect,
     format_number,
     in_course_style,
@@ -121,7 +120,7 @@ class Picture:
 
     def _add_sentence(self, sentence):
         if sentence.strip():
-            self.sentences.append(end_sentence(drawable(sentence)))
+            self.sentences.append(drawable(sentence))
 
     def grid(
         self,
@@ -347,19 +346,17 @@ class Picture:
             at[1] - scale * float(vector[1]),
         )
 
-    def dot(self, at: tuple, role: str | None = None, radius: float = 0.07) -> Box:
+    def dot(self, at: tuple, role: str, radius: float = 0.07) -> None:
         """Draw a point in the ink of a role; an output has a black edge."""
         style = {"facecolor": INK[role], "edgecolor": INK[role]}
         if role == "output":
             style = {"facecolor": theme.FILL[role], "edgecolor": "black"}
         self._add(Circle, at, radius, linewidth=2, zorder=5, **style)
-        return Box(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius, role=role)
 
     @in_course_style
     def publish(self, title: str) -> None:
         """Show the picture below its title, which states the finding."""
-        alt = " ".join([f"Picture: {end_sentence(title)}", *self.sentences])
-        publish(self.draw(), title, alt, self.num_colors)
+        publish(self.draw(), "Picture", title, self.sentences, self.num_colors)
 
     def draw(self) -> Figure:
         """Return a figure with all marks, one unit an inch."""
@@ -410,9 +407,14 @@ class Table(Picture):
         style |= {"cell": cell, "centred": True}
         return self.grid(self.at(row, column), values, role, name, **style)
 
-    def label(self, row, text: str, *, bold=False, left=0.1) -> None:
-        """Write the name of a row at its left."""
-        self.note((left, self.rows[row]), text, bold=bold)
+    def label(self, texts: dict, *, bold=(), left=0.1) -> None:
+        """Write the names of rows at their left, some of them bold."""
+        for row, text in texts.items():
+            self.note((left, self.rows[row]), text, bold=row in bold)
+
+    def head(self, row, column, text: str, *, bold=True) -> None:
+        """Write a text in the middle of a place."""
+        self.note(self.at(row, column), text, align="center", bold=bold)
 
 
 def _middles(sizes, start, gap):

@@ -8,13 +8,12 @@ from functools import partial
 
 import numpy as np
 import torch
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import QuadMesh
 from torch import Tensor
 
 from utils.attention import causal_mask, masked_softmax
-from utils.plots.picture import LINE, THINNEST, Box, Picture, scene
+from utils.plots.picture import LINE, THINNEST, Box, scene
 from utils.plots.publishing import (
-    describe,
     format_number,
     in_course_style,
     new_figure,
@@ -23,16 +22,7 @@ from utils.plots.publishing import (
     to_array,
     visible,
 )
-from utils.plots.theme import (
-    GREY,
-    HIDDEN,
-    INK,
-    NAME,
-    OWNERS,
-    SERIES,
-    SHELVES,
-    WIDTH,
-)
+from utils.plots.theme import GREY, HIDDEN, INK, NAME, OWNERS, SERIES, SHELVES, WIDTH
 from utils.tokenizer import decode_bpe
 
 # --- the way from a text to its next token ------------------------------------------
@@ -58,11 +48,7 @@ def machine(picture):
 
 @scene
 def way(picture):
-    """Draw the way of a text to its next token, without what is inside the blocks.
-
-    >>> way(title="From a text to the next token")  # doctest: +ELLIPSIS
-    Picture: From a text to the next token. Box: tokens. 01. Box: embeddings. 02. ...
-    """
+    """Draw the way of a text to its next token, without what is inside the blocks."""
     blocks = _draw_way(picture)
     text = "in each: attention, 03 to 06"
     picture.note((blocks.middle[0], blocks.bottom[1] + 0.15), text, align="center")
@@ -70,11 +56,7 @@ def way(picture):
 
 @scene
 def opened_head(picture):
-    """Draw a head of attention for two words, where *bites* is left to compute.
-
-    >>> opened_head(title="Finish it")  # doctest: +ELLIPSIS
-    Picture: Finish it. ... weights: 1.00 hidden / ? ? ×. output: 2.00 1.00 / ? ? ...
-    """
+    """Draw a head of attention for two words, where *bites* is left to compute."""
     _draw_head(picture, 0.35, finished=False)
 
 
@@ -150,9 +132,6 @@ def looks(picture, lines, positions, weights):
         lines: sentences, as lists of words; words that differ between them are bold.
         positions: of the word that looks, one for each line.
         weights: a row for each line, one number a word; arrows from 0.05 on.
-
-    >>> looks([["Hello", "sun"]], [1], [[0.9, 0.1]], title="sun looks at Hello")
-    Picture: sun looks at Hello. Words: Hello sun. sun → sun. 0.10. sun → Hello.
     """
     changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
     y, height = 0.4, 0.68 + 0.03 * max(map(len, lines))
@@ -331,10 +310,11 @@ def stream(picture, states, reads):
         states: `(2, D)` each: the tokens before attention, between, and after the MLP.
         reads: their normalised vectors, as attention reads them, and as the MLP does.
     """
-    y = 2.3
-    names = "x", "+ attention", "+ MLP"
+    names, y = ("x", "+ attention", "+ MLP"), 2.3
     boxes = [
-        picture.grid((0.53 + 2.42 * i, 0.35), _short(state), "x", name, cell=0.38)
+        picture.grid(
+            (0.53 + 2.42 * i, 0.35), [*map(_short, state)], "x", name, cell=0.38
+        )
         for i, (state, name) in enumerate(zip(states, names))
     ]
     changes = [after - before for before, after in zip(states, states[1:])]
@@ -342,20 +322,20 @@ def stream(picture, states, reads):
     for before, after, read, change, part in parts:
         plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
         picture.chain(before, plus, after)
-        norm = picture.grid((before.x, y), _short(read), "x", "norm", cell=0.38)
+        norm = picture.grid((before.x, y), [*map(_short, read)], "x", "norm", cell=0.38)
         picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
         at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
         work = picture.block(at, part, size=(0.72, 0.38))
         at = plus.middle[0] - 0.76, 1.25
-        returned = picture.grid(at, _short(change), "x", cell=0.38)
+        returned = picture.grid(at, [*map(_short, change)], "x", cell=0.38)
         picture.chain(norm, work, returned, plus)
     for i, text in enumerate(("first", "second")):
         picture.note((0.03, boxes[0].row(i).middle[1]), text)
 
 
-def _short(vectors):
+def _short(numbers):
     """Return numbers as texts with at most one decimal: 1 and −0.6."""
-    return [[format_number(n, 1).removesuffix(".0") for n in line] for line in vectors]
+    return [format_number(number, 1).removesuffix(".0") for number in numbers]
 
 
 # --- 01 ---------------------------------------------------------------------------
@@ -368,9 +348,6 @@ def text_to_ids(picture, words, ids, merges: dict):
     Args:
         words: together the text, at most 20 bytes.
         ids: of the text, encoded with `merges`.
-
-    >>> text_to_ids(["hi"], [256], {(104, 105): 256}, title="T")  # doctest: +ELLIPSIS
-    Picture: T. 104 105. Box: hi 256. text. words. bytes. pieces. ids. ... hi. 256.
     """
     parts = {new_id: pair for pair, new_id in merges.items()}
     leaves, x, text = [], 0.85, "".join(words)
@@ -447,40 +424,29 @@ LANES |= {"values": 2.75, "context": 3.4}  # inches below the title
 
 
 def draw_attention(
-    picture: Picture,
-    left: float,
-    width: float,
-    words,
-    followed: int,
-    query: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    *,
-    plain: bool = False,
-    causal: bool = False,
-    new=None,
-    lanes: dict = LANES,
-) -> None:
+    picture, left, width, words, followed, vectors, lanes=LANES, causal=False, new=None
+):
     """Draw what one word takes from all, a column for each word.
+
+    With the lanes of 03, its three vectors are one vector, so they have no colour, and
+    weights below 0.05 have no wire, which is else a thin one.
 
     Args:
         left, width: in inches, where the columns are.
         words: one column each; `followed` is the number of the one with the query.
-        query: (d_k,)
-        keys, values: (T, d_k) and (T, d_v)
-        plain: the three roles are one vector, so they have no colour (notebook 03), and
-            weights below 0.05 no wire, which is else a thin one.
+        vectors: the query (d_k,), the keys (T, d_k) and the values (T, d_v).
+        lanes: their upper ends, in inches; "x" is where the query comes from.
         causal: divide the scores by the root of d_k, and hide the words that follow.
         new: the lanes to draw in full colour if the others are pale.
-        lanes: their upper ends, in inches; "x" is where the query comes from.
     """
+    (query, keys, values), is_plain = vectors, lanes is LANES
     scores, step = keys @ query, width / len(words)
     shown = torch.arange(len(words)) <= (followed if causal else len(words))
     scaled = (scores / len(query) ** (causal / 2)).masked_fill(~shown, -torch.inf)
-    weights, most = scaled.softmax(dim=0), 0.5 if "word" in lanes else 0.42
+    weights, most = scaled.softmax(dim=0), 0.5 if is_plain else 0.42
     cell = min(most, (step - 0.1) / max(keys.shape[1], values.shape[1]))
     roles = {"query": "query", "keys": "key", "values": "value", "context": "output"}
-    roles = dict.fromkeys(roles, "x") if plain else roles
+    roles = dict.fromkeys(roles, "x") if is_plain else roles
     digits, middle = 2 if step > 1.2 and not causal else 1, lanes["score"] + LINE / 2
 
     def enter(lane):
@@ -490,17 +456,17 @@ def draw_attention(
         enter(lane)
         x = left + (j + 0.5) * step - cell * len(numbers) / 2
         if lane != "context" and torch.allclose(numbers, numbers.round(decimals=1)):
-            numbers = _short([numbers])  # 1 and −0.6 take less room than 1.00 and −0.60
+            numbers = [_short(numbers)]  # 1 and −0.6 take less room than 1.00 and −0.60
         return picture.grid((x, lanes[lane]), numbers, roles[lane], cell=cell, **style)
 
     start = draw(followed, "query", query)
-    if "x" in lanes:
+    if not is_plain:
         picture.wire((start.top[0], lanes["x"]), start.top, "query")
-    frame = {"lit": 0} if plain else {}
+    frame = {"lit": 0} if is_plain else {}
     context = draw(followed, "context", weights @ values, **frame)
     for j, word in enumerate(words):
         x, share = left + (j + 0.5) * step, float(weights[j])
-        if "word" in lanes:
+        if is_plain:
             picture.word((x, lanes["word"]), word, lit=j == followed)
         key = draw(j, "keys", keys[j])
         picture.wire(start, key.top, turn=x)
@@ -508,7 +474,7 @@ def draw_attention(
         at, style = (x - cell, lanes["weight"]), {"mask": shown[None, j : j + 1]}
         weight = picture.grid(at, [[share]], "weight", cell=2 * cell, **style)
         picture.wire((x, middle + 0.1), weight.top, "weight")
-        share = max(share, THINNEST * (share > 0 and not plain))
+        share = max(share, THINNEST * (share > 0 and not is_plain))
         low = x, lanes["values"]
         picture.wire(weight.bottom, low, "weight", weight=share, head=False)
         value = draw(j, "values", values[j])
@@ -541,25 +507,14 @@ def closed_attention(picture, words):
 
 
 @scene
-def attention(
-    picture,
-    words,
-    features,
-    x: Tensor,
-    head,
-    *,
-    followed: int = 2,
-    meanings=("", ""),
-    causal: bool = False,
-    new=None,
-):
+def attention(picture, words, features, x, head, meanings, followed=2, **style):
     """Draw attention of one of three words. What was known before is pale.
 
     Args:
         features: the four names of the columns of `x`, `(3, 4)`.
         head: its query, key and value, `(3, 2)` each.
         meanings: what the numbers of queries and keys mean, and those of values.
-        causal, new: as in `draw_attention`.
+        style: as in `draw_attention`.
     """
     for j, middle in enumerate(MIDDLES):
         picture.word((middle, 0.2), words[j], lit=j == followed)
@@ -567,15 +522,14 @@ def attention(
         row_ = picture.grid((middle, 0.75), x[j], "x", cell=0.4, centred=True)
         picture.wire((middle, 0.35), row_.top, "x")
         picture.is_pale = False
-    looking, giving = (f"\n{meaning}" if meaning else "" for meaning in meanings)
-    scaled = ", ÷ √2" if causal else ""
-    names = {"query" + looking: 1.43, "keys" + looking: 2.0, "score" + scaled: 2.4}
-    names |= {"weight": 2.78, "values" + giving: 3.28, "context" + giving: 3.8}
-    query, keys, values = head
-    place = picture, 1.05, WIDTH - 1.15, words, followed
+    looking, giving = meanings
+    scaled = ", ÷ √2" if "causal" in style else ""
+    names = {f"query\n{looking}": 1.43, f"keys\n{looking}": 2.0, f"score{scaled}": 2.4}
+    names |= {"weight": 2.78, f"values\n{giving}": 3.28, f"context\n{giving}": 3.8}
     lanes = {"x": 0.89} | dict(zip([*LANES][1:], names.values()))
-    vectors = query[followed], keys, values
-    draw_attention(*place, *vectors, causal=causal, new=new, lanes=lanes)
+    query, *others = head
+    place, vectors = (1.05, WIDTH - 1.15), (query[followed], *others)
+    draw_attention(picture, *place, words, followed, vectors, lanes, **style)
     for name, y in names.items():
         picture.note((0.05, y + LINE / 2), name)
     picture.shelf(Box(0.1, 1.4, 6.7, 2.63), "attention", "memory")
@@ -713,30 +667,29 @@ def latent_scores(picture, latent: Tensor, W_uk: Tensor, query: Tensor):
 
     The shapes are (d_c,), (d_c, d_k) and (d_k,).
     """
-    size, center = (0.75, 0.36), {"align": "center", "bold": True}
     key, absorbed = latent @ W_uk, query @ W_uk.mT
-    cell = min(0.48, 1.55 / len(latent))
+    size, cell = (0.75, 0.36), min(0.48, 1.55 / len(latent))
     ground = Box(0.2, 0.43, cell * len(latent), 1.32 + LINE)
     picture.shelf(ground, "cached", "cached")
 
     def draw(x, y, role, numbers, name=""):
         return picture.grid((x, y), numbers, role, name or role, cell=cell)
 
-    for y in (0.65, 1.75):
-        middle = y + LINE / 2
-        start, end = draw(0.2, y, "x", latent, "latent"), draw(5.8, y, "query", query)
-        dot = picture.sign((4.95 if y < 1 else 2.15, middle), "·", "score")
+    for y, x in ((0.65, 4.95), (1.75, 2.15)):  # of the product
+        cached, asks = draw(0.2, y, "x", latent, "latent"), draw(5.8, y, "query", query)
+        dot = picture.sign((x, y + LINE / 2), "·", "score")
         if y < 1:
-            block = picture.block((2.1, middle - 0.18), "W_uk", "learned", size=size)
-            picture.chain(start, block, draw(3.3, y, "key", key), dot)
-            picture.wire(end, dot)
+            block = picture.block((2.1, y - 0.04), "W_uk", "learned", size=size)
+            picture.chain(cached, block, draw(3.3, y, "key", key), dot)
+            picture.wire(asks, dot)
         else:
-            block = picture.block((4.55, middle - 0.18), "W_ukᵀ", "learned", size=size)
+            block = picture.block((4.55, y - 0.04), "W_ukᵀ", "learned", size=size)
             between = draw(2.65, y, "query", absorbed, "absorbed query")
-            picture.chain(end, block, between, dot)
-            picture.wire(start, dot)
+            picture.chain(asks, block, between, dot)
+            picture.wire(cached, dot)
         score = format_number(query @ key if y < 1 else absorbed @ latent)
-        picture.note((dot.middle[0], middle + 0.27), score, "score", **center)
+        style = {"align": "center", "bold": True}
+        picture.note((x, y + LINE / 2 + 0.27), score, "score", **style)
 
 
 # --- 13 ---------------------------------------------------------------------------
@@ -797,10 +750,6 @@ def capacity(counts, errors: dict, *, title: str) -> None:
         counts: numbers n of pairs.
         errors: dict from a key width d_k to squared errors, one for each n, relative to
             the squared length of a value; at most three.
-
-    >>> capacity([1, 9], {8: [0.0, 1.1]}, title="More pairs interfere more")
-    Points on lines: More pairs interfere more. Across: pairs. Up: relative \
-squared error. Widths: 8.
     """
     fig = new_figure(3.3, "constrained")
     ax = fig.subplots()
@@ -811,11 +760,11 @@ squared error. Widths: 8.
         ax.plot(counts, measured, marker, color=color, label=f"d_k = {width}, measured")
     ax.set(xlabel="n, pairs in the state", ylabel="relative squared error")
     ax.set_xticks(counts)
-    ax.grid(axis="y", color="#E5E5E5")
+    ax.grid(axis="y")
     fig.legend(loc="outside lower center", ncols=len(errors))
     widths = [*map(str, errors)]
     parts = {"Across": "pairs", "Up": "relative squared error", "Widths": widths}
-    publish(fig, title, describe("Points on lines", title, **parts))
+    publish(fig, "Points on lines", title, parts)
 
 
 # --- images -----------------------------------------------------------------------
@@ -828,16 +777,11 @@ def images(picture, panels, names, notes, *, weights=None):
     Args:
         panels: `(n, 3, height, width)`, from 0 to 1.
         weights: `(n, 16)`: a patch is as bright as its weight, the brightest framed.
-
-    >>> images(torch.zeros(1, 3, 8, 8), ["red?"], ["4"], title="One question")
-    Picture: One question. Image: red?, 4.
     """
-    size = 1.5
     lights = [None] * len(panels) if weights is None else weights
-    for i, parts in enumerate(zip(panels, lights, names, notes, strict=True)):
-        image, light, name, note = parts
-        across, down = i % 4, i // 4
-        box = Box(0.15 + 1.7 * across, 0.3 + 2.15 * down, size, size)
+    parts = enumerate(zip(panels, lights, names, notes, strict=True))
+    for i, (image, light, name, note) in parts:
+        box = Box(0.15 + 1.7 * (i % 4), 0.3 + 2.15 * (i // 4), 1.5, 1.5)
         _draw_patches(picture, box, image, light)
         picture.write(box.top[0], box.y - 0.15, name, NAME, weight="bold")
         picture.write(box.bottom[0], box.bottom[1] + 0.16, note)
@@ -855,15 +799,12 @@ def _draw_patches(picture, box, image, weights=None, num_patches=4):
         light = to_array(weights, "weights", 1).reshape(num_patches, num_patches)
         light = np.kron(0.35 + 0.65 * light, np.ones((height // num_patches,) * 2))
         image = image * light
-    x = box.x + box.width * np.arange(width + 1) / width
-    y = box.y + box.height * np.arange(height + 1) / height
-    pixels = [
-        [(x[j], y[i]), (x[j + 1], y[i]), (x[j + 1], y[i + 1]), (x[j], y[i + 1])]
-        for i, j in np.ndindex(height, width)
-    ]
-    colors = image.reshape(3, -1).T.clip(0, 1)
-    style = {"facecolors": colors, "antialiaseds": False}
-    picture.marks.append(partial(PolyCollection, pixels, zorder=2, **style))
+    x = np.linspace(box.x, box.x + box.width, width + 1)
+    y = np.linspace(box.y, box.y + box.height, height + 1)
+    corners = np.stack(np.meshgrid(x, y), axis=-1)
+    colors = image.transpose(1, 2, 0).clip(0, 1).reshape(-1, 3)
+    style = {"facecolors": colors, "antialiased": False, "zorder": 2}
+    picture.marks.append(partial(QuadMesh, corners, **style))
     places = replace(box, rows=num_patches, columns=num_patches)
     for i, j in np.ndindex(num_patches, num_patches):
         style = {"fill": False, "edgecolor": "#777777", "linewidth": 0.6, "zorder": 3}
@@ -949,11 +890,6 @@ def who_holds(picture, *stages):
             array is (n, m), or (2, n, m) if the processes differ, NaN for what one
             lacks. Owners are 0 or 1 for a process, 4 for both, 5 for what is complete,
             and broadcast to the array.
-
-    >>> own, both = ([[[1, 2]], [[10, 20]]], [[[0]], [[1]]]), ([[11, 22]], 5)
-    >>> who_holds(("own", *own), "all-reduce", ("sum", *both), title="T")
-    Picture: T. own: process 0 1 2; process 1 10 20. all-reduce. sum: process 0 11 22; \
-process 1 11 22.
     """
     x, before = 0.2, None
     held, links = [_held_texts(*stage) for stage in stages[::2]], [*stages[1::2], ""]

@@ -36,6 +36,12 @@ def _short(number):
     return format_number(number, num_digits([float(number)]))
 
 
+def _rotated(vector, angle):
+    """Return a vector of two numbers, rotated by an angle in radians."""
+    cos, sin = math.cos(angle), math.sin(angle)
+    return torch.tensor([[cos, -sin], [sin, cos]]) @ vector
+
+
 def _draw_softmax(table, columns, width):
     """Draw a softmax over columns of this width, in the row of this name."""
     (left, y), (right, _) = (table.at("softmax", columns[i]) for i in (0, -1))
@@ -143,8 +149,7 @@ class _WordTable(Table):
             self.word(self.at("word", j), name, lit=j == followed)
 
     def name_rows(self, **texts):
-        for row, text in texts.items():
-            self.label(row, text, left=0.05)
+        self.label(texts, left=0.05)
 
     def vector(self, row, j, numbers, role="x", **style):
         cell = min(0.5, (self.width - 0.15) / len(numbers))
@@ -212,27 +217,25 @@ def rotate_query(query: Tensor, keys: Tensor, values: Tensor, names):
     Args:
         query: (2,), the first direction; keys, values: (3, 2); names: 3 of them.
     """
-    names, angles = to_names(names, len(keys), "names"), range(0, 105, 15)
-    turns = torch.tensor([math.radians(angle) for angle in angles])
-    (x, y), cos, sin = query, turns.cos(), turns.sin()
-    queries = torch.stack([cos * x - sin * y, sin * x + cos * y], dim=-1)  # (7, 2)
-    weights = (queries @ keys.mT).softmax(dim=-1)  # (7, 3)
-    outputs = weights @ values
-    for i, angle in enumerate(angles):
+    names, outputs = to_names(names, len(keys), "names"), []
+    for angle in range(0, 105, 15):
+        turned = _rotated(query, math.radians(angle))
+        weights = (keys @ turned).softmax(dim=0)  # (3,)
+        outputs.append(weights @ values)
         picture = Picture()
-        _draw_keys(picture, queries[i], keys, names, float(query.norm()))
-        _draw_values(picture, weights[i], values, names, outputs[: i + 1])
+        _draw_keys(picture, turned, keys, names)
+        _draw_values(picture, weights, values, names, outputs)
         picture.note((3.6, 0.12), "weights", align="center", bold=True)
         style = {"rows": names, "centred": True, "cell": 0.6}
-        picture.grid((3.6, 1.55), weights[i][:, None], "weight", " ", **style)
-        shares = (f"{n} {format_number(w)}" for n, w in zip(names, weights[i]))
-        sentence = f"At {angle}° the query weighs {', '.join(shares)}; "
-        yield picture, f"{sentence}the output is {_vector(outputs[i])}."
+        picture.grid((3.6, 1.55), weights[:, None], "weight", " ", **style)
+        shares = (f"{n} {format_number(w)}" for n, w in zip(names, weights))
+        text = f"At {angle}° the query weighs {', '.join(shares)}; the output is "
+        yield picture, f"{text}{_vector(outputs[-1])}."
 
 
-def _draw_keys(picture, query, keys, names, length):
+def _draw_keys(picture, query, keys, names):
     """Draw the plane of the keys and the query, as arrows from its middle."""
-    middle, reach = (1.3, 1.55), 1.5 * max(length, float(keys.norm(dim=-1).max()))
+    middle, reach = (1.3, 1.55), 1.5 * float(max(query.norm(), *keys.norm(dim=-1)))
     picture.note((middle[0], 0.12), "query and keys", align="center", bold=True)
     place = picture.plane(middle, 2.4, reach)
     arrows = [(name, vector, "key") for name, vector in zip(names, keys)]
@@ -280,22 +283,18 @@ def causal_rows(scores: Tensor, words):
     rows |= dict.fromkeys(range(size), LINE)
     for t, name in enumerate(names):
         table = Table(rows, {"": 1.1} | dict.fromkeys(range(size), 0.8))
-        for lane in ("word", "score", "weight"):
-            table.label(lane, f"{lane}s", left=0.05)
+        lanes = {"word": "words", "score": "scores", "weight": "weights"}
+        table.label(lanes, left=0.05)
         table.note((0.05, table.at(0, 0)[1] - 0.3), "all weights")
         for j, other in enumerate(names):
-            column = {"weight": t} | {i: i for i in range(t + 1)}
-            cells = [
-                table.put(
-                    row, j, [weights[i, j]], "weight", 0.7, mask=mask[i, j : j + 1]
-                )
-                for row, i in column.items()
-            ]
+            for row, i in ({i: i for i in range(t + 1)} | {"weight": t}).items():
+                style = {"mask": mask[i, j : j + 1]}
+                weight = table.put(row, j, [weights[i, j]], "weight", 0.7, **style)
             x, y = table.at("softmax", j)
             if mask[t, j]:
                 table.word(table.at("word", j), other, lit=j == t)
                 score, role = _short(scores[t, j]), "score"
-                table.wire((x, y + 0.13), cells[0].top, "weight")
+                table.wire((x, y + 0.13), weight.top, "weight")
             else:
                 table.write(*table.at("word", j), other, color=GREY)
                 score, role = f"{_short(scores[t, j])} → −∞", "x"
@@ -317,46 +316,41 @@ def causal_rows(scores: Tensor, words):
 
 
 @in_steps
-def split_and_merge(x: Tensor, num_heads: int):
-    """Show how features are split into heads and merged, and how views alone fail.
+def split_and_merge():
+    """Show how three tokens of four features are split into two heads, and merged.
 
     Each colour is one token. On top is the row of numbers in memory, which a view cuts
-    without moving anything. Each mistake comes before the right way.
-
-    Args:
-        x: (T, D), at most 16 entries, T from `num_heads` to 4.
-        num_heads: divides D.
+    without moving anything. Each mistake, a view alone, comes before the right way.
     """
-    size, width = x.shape
-    shape = size, num_heads, width // num_heads
-    swapped, flat = (num_heads, size, shape[2]), (size, width)
-    owner = torch.arange(size)[:, None].expand(size, width)  # whose number it is
-    both = torch.stack([x, owner])  # every call moves a number and its owner alike
-    memory, cut = both.reshape(2, 1, -1), both.view(2, *shape)
-    heads = cut.transpose(1, 2)
-    copied = heads.reshape(2, 1, -1)
-    tokens, rows = ([f"{name} {i}" for i in range(size)] for name in ("token", "row"))
-    names = [f"head {h}" for h in range(num_heads)]
-    lines = both[:, None], [" "], tokens
-    parts, by_head = (cut, tokens, names), (heads, names, tokens)
-    wrong_split = both.reshape(2, *swapped), names, rows
-    wrong_merge = copied.view(2, 1, *flat), [" "], rows
-    numbers = f"{x.numel()} numbers, here {width} for each of {size} tokens."
+    owner = torch.arange(3)[:, None].expand(3, 4)  # whose number it is
+    both = torch.stack([torch.arange(12).view(3, 4), owner])  # they move alike
+    memory, parts = both.view(2, 1, 12), both.view(2, 3, 2, 2)
+    by_head = parts.transpose(1, 2)
+    copied = by_head.reshape(2, 1, 12)
+    tokens, rows = ([f"{name} {i}" for i in range(3)] for name in ("token", "row"))
+    heads = ["head 0", "head 1"]
+    as_lines, as_parts = (both[:, None], [" "], tokens), (parts, tokens, heads)
+    wrong_split = both.view(2, 2, 3, 2), heads, rows
+    wrong_merge = copied.view(2, 1, 3, 4), [" "], rows
     states = [  # in memory, in the picture, the call, and what it does
-        (memory, None, "", f"Memory is one row of {numbers}"),
-        (memory, lines, f"view{flat}", f"cuts the row after every {width} numbers."),
-        (memory, wrong_split, f"view{swapped} alone", WRONG_SPLIT),
-        (memory, parts, f"view{shape}", "instead cuts each token: a part per head."),
-        (memory, by_head, "transpose(0, 1)", "puts the parts of one head together."),
-        (copied, wrong_merge, f"reshape{flat} alone", WRONG_MERGE),
-        (memory, parts, "transpose(0, 1)", "instead puts a token's parts together."),
-        (memory, lines, f"reshape{flat}", "then lays them side by side, as before."),
+        (memory, None, "", MEMORY),
+        (memory, as_lines, "view(3, 4)", "cuts the row after every 4 numbers."),
+        (memory, wrong_split, "view(2, 3, 2) alone", WRONG_SPLIT),
+        (
+            memory,
+            as_parts,
+            "view(3, 2, 2)",
+            "instead cuts each token: a part per head.",
+        ),
+        (memory, (by_head, heads, tokens), "transpose(0, 1)", GATHERED),
+        (copied, wrong_merge, "reshape(3, 4) alone", WRONG_MERGE),
+        (memory, as_parts, "transpose(0, 1)", "instead puts a token's parts together."),
+        (memory, as_lines, "reshape(3, 4)", "then lays them side by side, as before."),
     ]
     for (values, owners), drawn, call, sentence in states:
         picture, left = Picture(), 0.85
         picture.note((0.1, 0.12), "memory", bold=True)
-        cell = min(0.4, (WIDTH - 0.2) / x.numel())
-        picture.grid((0.1, 0.27), values, None, " ", owner=owners, cell=cell)
+        picture.grid((0.1, 0.27), values, None, " ", owner=owners, cell=0.4)
         if drawn:
             mark = "✗ " if call.endswith("alone") else ""
             picture.note((0.1, 0.95), f"{mark}{call}", bold=True)
@@ -368,7 +362,9 @@ def split_and_merge(x: Tensor, num_heads: int):
         yield picture, f"{call} {sentence}".strip()
 
 
+MEMORY = "Memory is one row of 12 numbers, here 4 for each of 3 tokens."
 WRONG_SPLIT = "cuts the row in its order: head 0 gets all of token 0."
+GATHERED = "puts the parts of one head together."
 WRONG_MERGE = "copies head after head, so a row mixes several tokens."
 
 
@@ -407,7 +403,7 @@ def softmax_in_slices(scores: Tensor, values: Tensor, slice_size: int):
         yield table, f"{text}a ÷ ℓ is {output}."
     table = _draw_slices(slices, lines)
     output = format_number(scores.softmax(dim=0) @ values)
-    table.label(len(slices), "all scores at once", bold=True)
+    table.label({len(slices): "all scores at once"}, bold=[len(slices)])
     table.put(len(slices), "a ÷ ℓ", [output], "output", 0.8)
     yield table, f"A softmax over all scores at once gives {output}, too."
 
@@ -421,16 +417,12 @@ def _change(old, sign, by, new):
 def _draw_slices(slices, lines, lit=()):
     """Draw the keys in slices, the newest on a ground, and a line for each slice."""
     rows = {"slice": 0.3, "scores": 0.36, "values": 0.36, "gap": 0.45, "names": 0.3}
-    columns = {
-        "maximum m": 0.95,
-        "denominator ℓ": 1.6,
-        "accumulator a": 1.7,
-        "a ÷ ℓ": 1,
-    }
+    columns = {"maximum m": 0.95, "denominator ℓ": 1.6, "accumulator a": 1.7}
+    columns |= {"a ÷ ℓ": 1}
     table = Table(rows | dict.fromkeys(range(5), 0.42), {"": 0.9} | columns)
     now, x = len(lines) - 1, 1.1
-    for row in ("scores", "values"):
-        table.label(row, row)
+    table.label({"scores": "scores", "values": "values"})
+    table.label({i: f"slice {i}" for i in range(len(lines))}, bold=[now])
     for i, parts in enumerate(slices):
         width, is_new = 0.6 * len(parts[0]), i == now and lit
         if is_new:
@@ -447,9 +439,8 @@ def _draw_slices(slices, lines, lit=()):
             table.wire(box.bottom, (end, low - 0.12), via=corners)
         x += width + 0.25
     for name in columns:
-        table.note(table.at("names", name), name, align="center", bold=True)
+        table.head("names", name, name)
     for i, cells in enumerate(lines):
-        table.label(i, f"slice {i}", bold=i == now)
         for j, (name, text) in enumerate(zip(columns, cells)):
             role, width = "output" if j == 3 else "score", text_width(text) + 0.15
             frame = {"lit": 0 if i == now and j in lit else None}
@@ -461,49 +452,39 @@ def _draw_slices(slices, lines, lit=()):
 
 
 @in_steps
-def rotate_together(query: Tensor, key: Tensor, frequency: float, distance: int):
-    """Show two tokens that move along a text: both vectors rotate, their angle stays.
+def rotate_together(query: Tensor, key: Tensor):
+    """Show two tokens, two positions apart, that move along a text.
 
-    Dashed, from the second state on, are the vectors of the first.
+    Both vectors rotate, by 1 radian per position, and their angle stays. Dashed, from
+    the second state on, are the vectors of the first.
 
     Args:
         query, key: (2,), before they are rotated.
-        frequency: of the rotation, in radians per position.
-        distance: how many positions the query is after the key.
     """
-    last, vectors = 7 + distance, {"key": key, "query": query}
-    columns = {"": 0.8} | dict.fromkeys(range(last + 1), 5.8 / (last + 1))
+    vectors = {"key": key, "query": query}
     reach = 1.4 * float(max(query.norm(), key.norm()))
     for start in range(8):
-        table = Table({"text": 0.5}, columns)
-        table.label("text", "position")
+        table = Table({"text": 0.5}, {"": 0.8} | dict.fromkeys(range(10), 0.58))
+        table.label({"text": "position"})
         place = table.plane(MIDDLE, 2.6, reach)
-        boxes = [table.word(table.at("text", i), i) for i in range(last + 1)]
-        turned = {}
-        for role, i in {"key": start, "query": start + distance}.items():
-            turned[role] = x = _rotated(vectors[role], i * frequency)
+        boxes, turned = [table.word(table.at("text", i), i) for i in range(10)], {}
+        for role, i in {"key": start, "query": start + 2}.items():
+            turned[role] = _rotated(vectors[role], i)
             size = boxes[i].width, 0.3
             table.block(boxes[i].at(0, 0), str(i), role, size=size)
-            _draw_turned(table, place, x, role, f"{role} at {i}", 0.5)
-        for role, i in {"key": 0, "query": distance}.items() if start else ():
-            x = _rotated(vectors[role], i * frequency)
-            _draw_turned(table, place, x, role, f"at {i}", 0.8, dashed=True)
+            _draw_turned(table, place, turned[role], role, f"{role} at {i}", 0.5)
+        for role, i in {"key": 0, "query": 2}.items() if start else ():
+            first = _rotated(vectors[role], i)
+            _draw_turned(table, place, first, role, f"at {i}", 0.8, dashed=True)
         score = turned["key"] @ turned["query"]
         angle = math.degrees(math.acos(score / key.norm() / query.norm()))
         table.note((5.3, 1.8), f"angle {angle:.0f}°", bold=True)
         table.note((5.3, 2.1), f"score {format_number(score)}", "score", bold=True)
-        sentence = f"Key at position {start}, query at position {start + distance}: "
-        sentence += f"the angle is {angle:.0f}°, the score is {format_number(score)}."
-        yield table, sentence
+        text = f"Key at position {start}, query at position {start + 2}: the angle is "
+        yield table, f"{text}{angle:.0f}°, the score is {format_number(score)}."
 
 
 MIDDLE = 3.45, 1.95  # of the plane, in inches
-
-
-def _rotated(vector, angle):
-    """Return a vector of two numbers, rotated by an angle in radians."""
-    cos, sin = math.cos(angle), math.sin(angle)
-    return torch.tensor([[cos, -sin], [sin, cos]]) @ vector
 
 
 def _draw_turned(picture, place, vector, role, text, gap, **style):
@@ -557,10 +538,9 @@ def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
     for count, text in enumerate(texts, 1):
         table = Table(rows, {"": 1.1} | dict.fromkeys(columns, 0.85))
         is_drawn = count == len(columns)
-        for i, name in enumerate(names):
-            table.label(i, name, bold=is_drawn and i == chosen)
+        table.label(dict(enumerate(names)), bold=[chosen] * is_drawn)
         for column in [*columns][:count]:
-            table.note(table.at("head", column), column, align="center", bold=True)
+            table.head("head", column, column)
             role = "score" if column == "logit" else "weight"
             kept_here = {"top-k": kept, "top-p": nucleus}.get(column)
             for i, number in enumerate(columns[column]):
@@ -767,40 +747,33 @@ def write_state(names, keys: Tensor, values: Tensor, correction: Tensor):
 
 
 @in_steps
-def ring_all_reduce(vectors):
+def ring_all_reduce():
     """Show an all-reduce of four processes in a ring: who sends what to whom.
 
     Own numbers have the colour of their process, sums that lack a number are grey, and
     complete sums have a colour of their own. A process forgets what it sends on before
     it is complete.
-
-    Args:
-        vectors: integers (4, 4), a row for each process.
     """
-    own = torch.as_tensor(vectors)  # (P, P)
-    size, held = len(own), own.clone()
-    ranks, takers = torch.arange(size), torch.arange(1, size + 1) % size
-    is_held, owner = torch.ones_like(own) > 0, ranks[:, None].repeat(1, size)
+    ranks, takers = torch.arange(4), torch.arange(1, 5) % 4
+    own = 10 ** ranks[:, None] * torch.arange(1, 5)  # a row for each process
+    held, is_held = own.clone(), torch.ones_like(own) > 0
+    owner = ranks[:, None].repeat(1, 4)
     first = "Each process has four numbers; follow the last one of process 0."
     yield _draw_ring(held, is_held, owner), first
-    for turn in range(2 * size - 2):
-        is_adding = turn < size - 1  # then complete sums are passed on
-        share = (ranks - 1 - turn) % size  # that each process sends
+    ends = {2: ": the sum is complete", 5: ", and all have all sums"}
+    for turn in range(6):
+        is_adding = turn < 3  # then complete sums are passed on
+        share = (ranks - 1 - turn) % 4  # that each process sends
         sent = held[ranks, share]
         held[takers, share] = sent + is_adding * own[takers, share]
         is_held[takers, share] = True
         is_held[ranks, share] = not is_adding
-        owner[takers, share] = COMPLETE if turn >= size - 2 else PARTIAL
-        giver, taker = turn % size, (turn + 1) % size
-        sentence = f"Turn {turn + 1}: process {giver} sends {sent[giver]:,} "
-        sentence += f"to process {taker}"
-        if is_adding:
-            sentence += f", which adds its own {own[taker, -1]:,}"
-        ends = {
-            size - 2: ": the sum is complete",
-            2 * size - 3: ", and all have all sums",
-        }
-        yield _draw_ring(held, is_held, owner, sent), f"{sentence}{ends.get(turn, '')}."
+        owner[takers, share] = PARTIAL if turn < 2 else COMPLETE
+        giver, taker = turn % 4, (turn + 1) % 4
+        text = f"Turn {turn + 1}: process {giver} sends {sent[giver]:,} to process "
+        adds = f", which adds its own {own[taker, -1]:,}" if is_adding else ""
+        text += f"{taker}{adds}{ends.get(turn, '')}."
+        yield _draw_ring(held, is_held, owner, sent), text
 
 
 PARTIAL, COMPLETE = 4, 5  # colours of sums
@@ -926,8 +899,7 @@ def _draw_keys_in_ring(values, origin, totals, now=None, outputs=None):
     labels = {"held": "moves: key, value", "query": "stays: query"}
     labels |= {"now": "computes: exponential", "sum": "stays: sum of products"}
     labels |= {"exp": "stays: sum of exponentials", "out": "output"}
-    for row, text in labels.items():
-        table.label(row, text)
+    table.label(labels)
     cells = [  # a row, its role and its numbers, if it has them
         ("now", "score", now),
         ("sum", "weight", totals[:, 0]),
@@ -935,7 +907,7 @@ def _draw_keys_in_ring(values, origin, totals, now=None, outputs=None):
         ("out", "output", outputs),
     ]
     for rank, chunk in enumerate(origin.tolist()):
-        table.note(table.at("name", rank), f"process {rank}", align="center", bold=True)
+        table.head("name", rank, f"process {rank}")
         pair, owner = [f"key {chunk}", _short(values[chunk])], [[chunk] * 2]
         held.append(table.put("held", rank, pair, None, 0.58, owner=owner))
         table.put("query", rank, [f"query {rank}"], "query", 0.8)

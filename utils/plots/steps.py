@@ -7,9 +7,9 @@ from html import escape
 from PIL import ImageOps
 
 from utils.plots.publishing import (
+    describe,
     draw_images,
     encode,
-    end_sentence,
     expect,
     image_html,
     in_course_style,
@@ -111,7 +111,7 @@ def steps(frames, *, title: str) -> None:
     pictures, texts = zip(*frames)
     count = len(pictures)
     expect(FEWEST <= count <= MOST, "frames", f"{FEWEST} to {MOST} of them", count)
-    alt = f"Picture in {count} states: {end_sentence(title)}"
+    alt = describe(f"Picture in {count} states", title)
     text = "\n".join([alt, *(f"{i}. {line}" for i, line in enumerate(texts, 1))])
     drawn = [picture.draw() for picture in pictures]
     images = draw_images(drawn, title, DRAWING_COLORS)
