@@ -402,17 +402,15 @@ def pattern(picture, french: str, english: str):
         french: with `<end>`.
         english: what the decoder reads, with `<start>`.
     """
-    source, read = french.split(), english.split()
-    kinds = torch.zeros(len(source + read), len(source + read), dtype=torch.long)
-    kinds[: len(source), : len(source)] = 1
-    kinds[len(source) :, : len(source)] = 3
-    kinds[len(source) :, len(source) :] = 2 * causal_mask(len(read))
-    words = source + read
+    source, words = len(french.split()), f"{french} {english}".split()
+    looking, i = torch.arange(len(words))[:, None], torch.arange(len(words))
+    cross, own = 3 * (i < source), 2 * (i >= source) * (i <= looking)
+    kinds = torch.where(looking < source, 1 * (i < source), cross + own)
     texts = [[" ABC"[kind] for kind in row] for row in kinds.tolist()]
     cell = 5.9 / max(8, len(words))
     style = {"mask": kinds > 0, "owner": kinds - 1, "cell": cell}
     grid = picture.grid((0.85, 0.35), texts, rows=words, columns=words, **style)
-    x, y = grid.cell(len(source), len(source)).at(0, 0)
+    x, y = grid.cell(source, source).at(0, 0)
     for ends in ((x, grid.y), (x, grid.bottom[1])), ((grid.x, y), (grid.right[0], y)):
         picture.wire(*ends, head=False)
 

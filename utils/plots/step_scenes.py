@@ -504,7 +504,7 @@ def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
     """Show the way from logits to a drawn token: temperature, top-k, top-p.
 
     Args:
-        logits: (V,), V up to 10; names: V of them.
+        logits: (V,), V up to 10, the largest first; names: V of them.
         drawn: the number of the token that was drawn.
         top_k: how many of the largest logits are kept.
         top_p: tokens are kept, the largest first, until their sum is at least this.
@@ -513,15 +513,12 @@ def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
         ValueError: if top-k or top-p hides the drawn token.
     """
     names = to_names(names, len(logits), "names")
-    order = logits.argsort(descending=True)
-    names, logits = [names[i] for i in order], logits[order]
-    chosen = order.tolist().index(drawn)
     plain, cooled = logits.softmax(dim=0), (logits / temperature).softmax(dim=0)
     kept = torch.arange(len(logits)) < top_k
     best = cooled * kept / (cooled * kept).sum()
     nucleus = kept & (best.cumsum(dim=0) - best < top_p)
-    what = f"drawn, {names[chosen]!r}"
-    expect(nucleus[chosen], what, "a token that top-k and top-p keep", "another")
+    what = f"drawn, {names[drawn]!r}"
+    expect(nucleus[drawn], what, "a token that top-k and top-p keep", "another")
     columns = {"logit": logits, "softmax": plain, "÷ τ": cooled, "top-k": best}
     columns |= {"top-p": best * nucleus / (best * nucleus).sum(), "drawn": ()}
     softmax, divided = (f"{names[0]} {format_number(p[0])}" for p in (plain, cooled))
@@ -532,13 +529,13 @@ def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
         f"Divided by a temperature τ of {tau}, the logits give {divided}.",
         f"top-k keeps the {top_k} largest, and their probabilities sum to 1 again.",
         f"top-p keeps the {nucleus.sum()} largest, whose sum reaches {top_p}.",
-        f"One token is drawn with these probabilities: {names[chosen]}.",
+        f"One token is drawn with these probabilities: {names[drawn]}.",
     )
     rows = {"head": 0.4} | dict.fromkeys(range(len(logits)), 0.34)
     for count, text in enumerate(texts, 1):
         table = Table(rows, {"": 1.1} | dict.fromkeys(columns, 0.85))
         is_drawn = count == len(columns)
-        table.label(dict(enumerate(names)), bold=[chosen] * is_drawn)
+        table.label(dict(enumerate(names)), bold=[drawn] * is_drawn)
         for column in [*columns][:count]:
             table.head("head", column, column)
             role = "score" if column == "logit" else "weight"
@@ -547,8 +544,8 @@ def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
                 mask = None if kept_here is None else kept_here[i : i + 1]
                 table.put(i, column, [number], role, 0.7, mask=mask)
         if is_drawn:
-            x, y = table.at(chosen, "drawn")
-            table.word((x, y), names[chosen], lit=True)
+            x, y = table.at(drawn, "drawn")
+            table.word((x, y), names[drawn], lit=True)
             table.wire((table.columns["top-p"] + 0.35, y), (x - 0.3, y), "weight")
         yield table, text
 
