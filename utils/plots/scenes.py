@@ -1,6 +1,6 @@
-"""Scenes: the diagrams of one notebook each, in one call.
+"""Scenes: the diagrams of one notebook each, in one call, in the order of notebooks.
 
-Each function draws on a picture, which `scene` publishes below a `title`.
+Each function draws on a picture, which `scene` makes and publishes below a `title`.
 """
 
 from dataclasses import replace
@@ -25,7 +25,13 @@ from utils.plots.publishing import (
 from utils.plots.theme import GREY, HIDDEN, INK, NAME, OWNERS, SERIES, SHELVES, WIDTH
 from utils.tokenizer import decode_bpe
 
-# --- the way from a text to its next token ------------------------------------------
+
+def _short(numbers):
+    """Return numbers as texts with at most one decimal: 1 and −0.6."""
+    return [format_number(number, 1).removesuffix(".0") for number in numbers]
+
+
+# --- 00 and the glossary: the way from a text to its next token -------------------
 
 MATRICES = {
     "query": [[4.0, 0], [0, 0], [0, 2], [0, 0]],
@@ -121,7 +127,57 @@ def _draw_head(picture, top, finished=True):
     return ground
 
 
-# --- who looks at whom ------------------------------------------------------------
+# --- 01 ---------------------------------------------------------------------------
+
+
+@scene
+def text_to_ids(picture, words, ids, merges: dict):
+    """Draw the way of a text to its ids, with each merged piece below its two parts.
+
+    Args:
+        words: together the text, at most 20 bytes.
+        ids: of the text, encoded with `merges`.
+    """
+    parts = {new_id: pair for pair, new_id in merges.items()}
+    leaves, x, text = [], 0.85, "".join(words)
+    cell = min(0.5, (WIDTH - 0.85 - 0.1 * len(words)) / len(text.encode()))
+    for word in words:
+        box = picture.grid((x, 1.0), [[*word.encode()]], cell=cell)
+        picture.grid((x, 0.56), [[""]], cell=box.width)
+        leaves += [box.cell(0, j) for j in range(box.columns)]
+        for letter in word:
+            size = cell * len(letter.encode())
+            picture.write(x + size / 2, 0.7, visible(letter))
+            x += size
+        x += 0.1
+    left_to_right = iter(leaves)
+
+    def draw(token):
+        if token not in parts:
+            return next(left_to_right)
+        left, right = map(draw, parts[token])
+        y = max(left.y, right.y) + 0.4
+        for box in (left, right):
+            picture.wire(box.bottom, (box.bottom[0], y), head=False)
+        name = f"{visible(decode_bpe([token], merges))} {token}"
+        size = right.at(1, 0)[0] - left.x, LINE
+        return picture.block((left.x, y), name, "learned", size=size)
+
+    boxes = [draw(token) for token in ids]
+    low = max(box.y for box in boxes) + 0.68
+    rows = {"text": 0.2, "words": 0.7, "bytes": 1.14, "pieces": 1.54, "ids": low}
+    for name, y in (rows | {"vectors\n(02)": low + 0.52}).items():
+        picture.note((0.1, y), name, bold=True)
+    picture.note((0.85, 0.2), text)
+    for token, box in zip(ids, boxes):
+        picture.wire(box.bottom, (box.bottom[0], low - 0.14))
+        picture.grid((box.bottom[0], low), [[token]], cell=cell, centred=True)
+    picture.is_pale = True
+    for x in [box.bottom[0] for box in boxes]:
+        picture.grid((x, low + 0.52), [[""]] * 2, cell=cell, centred=True)
+
+
+# --- 03 and on: who looks at whom -------------------------------------------------
 
 
 @scene
@@ -194,225 +250,6 @@ def both_ways(picture, words, vectors, W_query: Tensor, W_key: Tensor):
         score = (vectors[i] @ W_query) @ (vectors[j] @ W_key)
         style = {"align": "center", "bold": True}
         picture.note((3.45, y + 0.47), f"score {score:.0f}", "score", **style)
-
-
-# --- 08 and 09 --------------------------------------------------------------------
-
-
-@scene
-def cache(picture):
-    """Draw three steps with a cache: each new query looks at all keys so far."""
-    lanes = {"key": 0.75, "value": 1.1, "query": 2.1}
-    states = {"prefill: 0, 1": (0, 2), "decode: 2": (2, 1), "decode: 3": (3, 1)}
-    for role, y in lanes.items():
-        picture.note((0.02, y + LINE / 2), role, role)
-    for i, (name, (num_cached, num_new)) in enumerate(states.items()):
-        left = 0.55 + 2.3 * i
-        picture.note((left + 0.6, 0.12), name, align="center", bold=True)
-        picture.shelf(Box(left, 0.75, 1.54, 0.63), "cached", "cached")
-        for j in range(num_cached + num_new):
-            x = left + 0.4 * j
-            roles = list(lanes)[: 2 if j < num_cached else 3]
-            boxes = [picture.grid((x, lanes[r]), [j], r, cell=0.34) for r in roles]
-            for k in range(j + 1 if j >= num_cached else 0):
-                picture.wire(boxes[-1].top, (left + 0.4 * k + 0.17, 1.5), "query")
-
-
-@scene
-def shared_heads(picture, *counts: int):
-    """Draw eight query heads above their key and value heads, once for each count.
-
-    Args:
-        counts: of key heads, each a divisor of 8.
-    """
-    for i, count in enumerate(counts):
-        y = 0.15 + 1.75 * i
-        picture.note((0.05, y + 0.16), "query heads", "query")
-        picture.note((0.05, y + 0.91), f"key heads: {count}", "key")
-        picture.note((0.05, y + 1.24), f"value heads: {count}", "value")
-        for j in range(count):
-            x = 1.4 + 4.8 / count * (j + 0.5)
-            shared = picture.grid((x, y + 0.75), [[j]], "key", cell=0.34)
-            picture.grid((x, y + 1.08), [[j]], "value", cell=0.34)
-            for head in range(8 // count * j, 8 // count * (j + 1)):
-                place = 1.7 + 0.6 * head, y
-                querying = picture.grid(place, [[head]], "query", cell=0.34)
-                picture.wire(querying.bottom, shared.top, "query")
-
-
-@scene
-def gpt(picture, words, predictions, *, downwards: bool = False):
-    """Draw tokens as columns that go through two blocks of a GPT to logits.
-
-    The first block is drawn with all its parts, the second is closed.
-
-    Args:
-        words: the input, a column each.
-        predictions: the word that each column predicts.
-        downwards: begin above, with a position added to each column, and end with ten
-            logits instead of one for each different word.
-    """
-    picture.is_upside_down = downwards
-    num_logits, cell = (10, 0.14) if downwards else (len({*words, *predictions}), 0.26)
-    low = 5.8 if downwards else 5.25
-    columns = [1.75 + i * 5 / len(words) for i in range(len(words))]
-    streams = [picture.word((x, low), word) for x, word in zip(columns, words)]
-    for y, height, name in ((2.2, 2.7, "block 0"), (1.72, 0.0, "block 1")):
-        picture.shelf(Box(1.05, y, 5.65, height), name, "memory")
-    norms = [_draw_sublayer(picture, x, 3.7, "attention") for x in columns]
-    for x in columns:
-        _draw_sublayer(picture, x, 2.3, "MLP")
-    for i, (x, stream) in enumerate(zip(columns, streams)):
-        if downwards:
-            stream = _draw_addition(picture, stream, x, 5.3)
-            place, size = (x + 0.33, 5.165), (0.85, 0.27)
-            position = picture.block(place, f"position {i}", size=size)
-            picture.wire(position.left, stream.right, "x")
-        for norm in norms[:i]:  # attention reaches left only
-            start = norm.right[0] - 0.1, norm.y
-            picture.wire(start, (x + 0.13, 4.1), "value", weight=0.1)
-        for y in (3.7, 2.3):
-            stream = _draw_addition(picture, stream, x, y)
-        norm = picture.block((x - 0.31, 0.97), "norm", size=(0.62, 0.27))
-        picture.wire(stream.top, norm.bottom, "x")
-        place = x - num_logits * cell / 2, 0.45
-        logits = picture.grid(place, [[""] * num_logits], "score", cell=cell)
-        picture.wire(norm.top, logits.bottom, "x")
-        picture.word((x, 0.15), predictions[i], lit=i == len(words) - 1)
-    for y, name in ((0.15, "next"), (0.58, "logits"), (low, "embedding")):
-        picture.note((0.05, y), name)
-    picture.wire((0.35, low - 0.15), (0.35, 0.75), dashed=True, text="one table")
-
-
-def _draw_addition(picture, stream, x, y):
-    """Draw a + into which a stream leads."""
-    plus = picture.sign((x, y), "+")
-    picture.wire(stream.top, plus.bottom, "x")
-    return plus
-
-
-def _draw_sublayer(picture, x, y, part):
-    """Draw norm and sublayer to the right of a stream, up to its + at (x, y)."""
-    norm = picture.block((x + 0.13, y + 0.85), "norm", size=(0.62, 0.27))
-    work = picture.block((x + 0.13, y + 0.2), part, size=(0.8, 0.27))
-    role = "value" if part == "attention" else "x"
-    picture.wire((x, norm.left[1]), norm.left, "x")
-    picture.wire(norm.top, (norm.top[0], work.bottom[1]), role)
-    picture.wire(work.top, (x + 0.12, y), role, turn=work.top[0])
-    return norm
-
-
-@scene
-def stream(picture, states, reads):
-    """Draw the streams of two tokens through a block: read, normalise, work, add.
-
-    Args:
-        states: `(2, D)` each: the tokens before attention, between, and after the MLP.
-        reads: their normalised vectors, as attention reads them, and as the MLP does.
-    """
-    names, y = ("x", "+ attention", "+ MLP"), 2.3
-    boxes = [
-        picture.grid(
-            (0.53 + 2.42 * i, 0.35), [*map(_short, state)], "x", name, cell=0.38
-        )
-        for i, (state, name) in enumerate(zip(states, names))
-    ]
-    changes = [after - before for before, after in zip(states, states[1:])]
-    parts = zip(boxes, boxes[1:], reads, changes, ("attention", "MLP"))
-    for before, after, read, change, part in parts:
-        plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
-        picture.chain(before, plus, after)
-        norm = picture.grid((before.x, y), [*map(_short, read)], "x", "norm", cell=0.38)
-        picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
-        at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
-        work = picture.block(at, part, size=(0.72, 0.38))
-        at = plus.middle[0] - 0.76, 1.25
-        returned = picture.grid(at, [*map(_short, change)], "x", cell=0.38)
-        picture.chain(norm, work, returned, plus)
-    for i, text in enumerate(("first", "second")):
-        picture.note((0.03, boxes[0].row(i).middle[1]), text)
-
-
-def _short(numbers):
-    """Return numbers as texts with at most one decimal: 1 and −0.6."""
-    return [format_number(number, 1).removesuffix(".0") for number in numbers]
-
-
-# --- 01 ---------------------------------------------------------------------------
-
-
-@scene
-def text_to_ids(picture, words, ids, merges: dict):
-    """Draw the way of a text to its ids, with each merged piece below its two parts.
-
-    Args:
-        words: together the text, at most 20 bytes.
-        ids: of the text, encoded with `merges`.
-    """
-    parts = {new_id: pair for pair, new_id in merges.items()}
-    leaves, x, text = [], 0.85, "".join(words)
-    cell = min(0.5, (WIDTH - 0.85 - 0.1 * len(words)) / len(text.encode()))
-    for word in words:
-        box = picture.grid((x, 1.0), [[*word.encode()]], cell=cell)
-        picture.grid((x, 0.56), [[""]], cell=box.width)
-        leaves += [box.cell(0, j) for j in range(box.columns)]
-        for letter in word:
-            size = cell * len(letter.encode())
-            picture.write(x + size / 2, 0.7, visible(letter))
-            x += size
-        x += 0.1
-    left_to_right = iter(leaves)
-
-    def draw(token):
-        if token not in parts:
-            return next(left_to_right)
-        left, right = map(draw, parts[token])
-        y = max(left.y, right.y) + 0.4
-        for box in (left, right):
-            picture.wire(box.bottom, (box.bottom[0], y), head=False)
-        name = f"{visible(decode_bpe([token], merges))} {token}"
-        size = right.at(1, 0)[0] - left.x, LINE
-        return picture.block((left.x, y), name, "learned", size=size)
-
-    boxes = [draw(token) for token in ids]
-    low = max(box.y for box in boxes) + 0.68
-    rows = {"text": 0.2, "words": 0.7, "bytes": 1.14, "pieces": 1.54, "ids": low}
-    for name, y in (rows | {"vectors\n(02)": low + 0.52}).items():
-        picture.note((0.1, y), name, bold=True)
-    picture.note((0.85, 0.2), text)
-    for token, box in zip(ids, boxes):
-        picture.wire(box.bottom, (box.bottom[0], low - 0.14))
-        picture.grid((box.bottom[0], low), [[token]], cell=cell, centred=True)
-    picture.is_pale = True
-    for x in [box.bottom[0] for box in boxes]:
-        picture.grid((x, low + 0.52), [[""]] * 2, cell=cell, centred=True)
-
-
-# --- 12 ---------------------------------------------------------------------------
-
-
-@scene
-def pattern(picture, french: str, english: str):
-    """Draw which word looks at which in a transformer that translates, as one grid.
-
-    A row looks, a column is looked at: A is the encoder's self-attention, B the
-    decoder's, and C its cross-attention.
-
-    Args:
-        french: with `<end>`.
-        english: what the decoder reads, with `<start>`.
-    """
-    source, words = len(french.split()), f"{french} {english}".split()
-    looking, i = torch.arange(len(words))[:, None], torch.arange(len(words))
-    cross, own = 3 * (i < source), 2 * (i >= source) * (i <= looking)
-    kinds = torch.where(looking < source, 1 * (i < source), cross + own)
-    texts = [[" ABC"[kind] for kind in row] for row in kinds.tolist()]
-    cell = 5.9 / max(8, len(words))
-    style = {"mask": kinds > 0, "owner": kinds - 1, "cell": cell}
-    grid = picture.grid((0.85, 0.35), texts, rows=words, columns=words, **style)
-    x, y = grid.cell(source, source).at(0, 0)
-    for ends in ((x, grid.y), (x, grid.bottom[1])), ((grid.x, y), (grid.right[0], y)):
-        picture.wire(*ends, head=False)
 
 
 # --- 03 to 06 ---------------------------------------------------------------------
@@ -656,6 +493,143 @@ def _draw_heads(picture, left, blocks, role, words):
     return boxes
 
 
+# --- 08 and 09 --------------------------------------------------------------------
+
+
+@scene
+def cache(picture):
+    """Draw three steps with a cache: each new query looks at all keys so far."""
+    lanes = {"key": 0.75, "value": 1.1, "query": 2.1}
+    states = {"prefill: 0, 1": (0, 2), "decode: 2": (2, 1), "decode: 3": (3, 1)}
+    for role, y in lanes.items():
+        picture.note((0.02, y + LINE / 2), role, role)
+    for i, (name, (num_cached, num_new)) in enumerate(states.items()):
+        left = 0.55 + 2.3 * i
+        picture.note((left + 0.6, 0.12), name, align="center", bold=True)
+        picture.shelf(Box(left, 0.75, 1.54, 0.63), "cached", "cached")
+        for j in range(num_cached + num_new):
+            x = left + 0.4 * j
+            roles = list(lanes)[: 2 if j < num_cached else 3]
+            boxes = [picture.grid((x, lanes[r]), [j], r, cell=0.34) for r in roles]
+            for k in range(j + 1 if j >= num_cached else 0):
+                picture.wire(boxes[-1].top, (left + 0.4 * k + 0.17, 1.5), "query")
+
+
+@scene
+def shared_heads(picture, *counts: int):
+    """Draw eight query heads above their key and value heads, once for each count.
+
+    Args:
+        counts: of key heads, each a divisor of 8.
+    """
+    for i, count in enumerate(counts):
+        y = 0.15 + 1.75 * i
+        picture.note((0.05, y + 0.16), "query heads", "query")
+        picture.note((0.05, y + 0.91), f"key heads: {count}", "key")
+        picture.note((0.05, y + 1.24), f"value heads: {count}", "value")
+        for j in range(count):
+            x = 1.4 + 4.8 / count * (j + 0.5)
+            shared = picture.grid((x, y + 0.75), [[j]], "key", cell=0.34)
+            picture.grid((x, y + 1.08), [[j]], "value", cell=0.34)
+            for head in range(8 // count * j, 8 // count * (j + 1)):
+                place = 1.7 + 0.6 * head, y
+                querying = picture.grid(place, [[head]], "query", cell=0.34)
+                picture.wire(querying.bottom, shared.top, "query")
+
+
+@scene
+def gpt(picture, words, predictions, *, downwards: bool = False):
+    """Draw tokens as columns that go through two blocks of a GPT to logits.
+
+    The first block is drawn with all its parts, the second is closed.
+
+    Args:
+        words: the input, a column each.
+        predictions: the word that each column predicts.
+        downwards: begin above, with a position added to each column, and end with ten
+            logits instead of one for each different word.
+    """
+    picture.is_upside_down = downwards
+    num_logits, cell = (10, 0.14) if downwards else (len({*words, *predictions}), 0.26)
+    low = 5.8 if downwards else 5.25
+    columns = [1.75 + i * 5 / len(words) for i in range(len(words))]
+    streams = [picture.word((x, low), word) for x, word in zip(columns, words)]
+    for y, height, name in ((2.2, 2.7, "block 0"), (1.72, 0.0, "block 1")):
+        picture.shelf(Box(1.05, y, 5.65, height), name, "memory")
+    norms = [_draw_sublayer(picture, x, 3.7, "attention") for x in columns]
+    for x in columns:
+        _draw_sublayer(picture, x, 2.3, "MLP")
+    for i, (x, stream) in enumerate(zip(columns, streams)):
+        if downwards:
+            stream = _draw_addition(picture, stream, x, 5.3)
+            place, size = (x + 0.33, 5.165), (0.85, 0.27)
+            position = picture.block(place, f"position {i}", size=size)
+            picture.wire(position.left, stream.right, "x")
+        for norm in norms[:i]:  # attention reaches left only
+            start = norm.right[0] - 0.1, norm.y
+            picture.wire(start, (x + 0.13, 4.1), "value", weight=0.1)
+        for y in (3.7, 2.3):
+            stream = _draw_addition(picture, stream, x, y)
+        norm = picture.block((x - 0.31, 0.97), "norm", size=(0.62, 0.27))
+        picture.wire(stream.top, norm.bottom, "x")
+        place = x - num_logits * cell / 2, 0.45
+        logits = picture.grid(place, [[""] * num_logits], "score", cell=cell)
+        picture.wire(norm.top, logits.bottom, "x")
+        picture.word((x, 0.15), predictions[i], lit=i == len(words) - 1)
+    for y, name in ((0.15, "next"), (0.58, "logits"), (low, "embedding")):
+        picture.note((0.05, y), name)
+    picture.wire((0.35, low - 0.15), (0.35, 0.75), dashed=True, text="one table")
+
+
+def _draw_addition(picture, stream, x, y):
+    """Draw a + into which a stream leads."""
+    plus = picture.sign((x, y), "+")
+    picture.wire(stream.top, plus.bottom, "x")
+    return plus
+
+
+def _draw_sublayer(picture, x, y, part):
+    """Draw norm and sublayer to the right of a stream, up to its + at (x, y)."""
+    norm = picture.block((x + 0.13, y + 0.85), "norm", size=(0.62, 0.27))
+    work = picture.block((x + 0.13, y + 0.2), part, size=(0.8, 0.27))
+    role = "value" if part == "attention" else "x"
+    picture.wire((x, norm.left[1]), norm.left, "x")
+    picture.wire(norm.top, (norm.top[0], work.bottom[1]), role)
+    picture.wire(work.top, (x + 0.12, y), role, turn=work.top[0])
+    return norm
+
+
+@scene
+def stream(picture, states, reads):
+    """Draw the streams of two tokens through a block: read, normalise, work, add.
+
+    Args:
+        states: `(2, D)` each: the tokens before attention, between, and after the MLP.
+        reads: their normalised vectors, as attention reads them, and as the MLP does.
+    """
+    names, y = ("x", "+ attention", "+ MLP"), 2.3
+    boxes = [
+        picture.grid(
+            (0.53 + 2.42 * i, 0.35), [*map(_short, state)], "x", name, cell=0.38
+        )
+        for i, (state, name) in enumerate(zip(states, names))
+    ]
+    changes = [after - before for before, after in zip(states, states[1:])]
+    parts = zip(boxes, boxes[1:], reads, changes, ("attention", "MLP"))
+    for before, after, read, change, part in parts:
+        plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
+        picture.chain(before, plus, after)
+        norm = picture.grid((before.x, y), [*map(_short, read)], "x", "norm", cell=0.38)
+        picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
+        at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
+        work = picture.block(at, part, size=(0.72, 0.38))
+        at = plus.middle[0] - 0.76, 1.25
+        returned = picture.grid(at, [*map(_short, change)], "x", cell=0.38)
+        picture.chain(norm, work, returned, plus)
+    for i, text in enumerate(("first", "second")):
+        picture.note((0.03, boxes[0].row(i).middle[1]), text)
+
+
 # --- 11 ---------------------------------------------------------------------------
 
 
@@ -688,6 +662,33 @@ def latent_scores(picture, latent: Tensor, W_uk: Tensor, query: Tensor):
         score = format_number(query @ key if y < 1 else absorbed @ latent)
         style = {"align": "center", "bold": True}
         picture.note((x, y + LINE / 2 + 0.27), score, "score", **style)
+
+
+# --- 12 ---------------------------------------------------------------------------
+
+
+@scene
+def pattern(picture, french: str, english: str):
+    """Draw which word looks at which in a transformer that translates, as one grid.
+
+    A row looks, a column is looked at: A is the encoder's self-attention, B the
+    decoder's, and C its cross-attention.
+
+    Args:
+        french: with `<end>`.
+        english: what the decoder reads, with `<start>`.
+    """
+    source, words = len(french.split()), f"{french} {english}".split()
+    looking, i = torch.arange(len(words))[:, None], torch.arange(len(words))
+    cross, own = 3 * (i < source), 2 * (i >= source) * (i <= looking)
+    kinds = torch.where(looking < source, 1 * (i < source), cross + own)
+    texts = [[" ABC"[kind] for kind in row] for row in kinds.tolist()]
+    cell = 5.9 / max(8, len(words))
+    style = {"mask": kinds > 0, "owner": kinds - 1, "cell": cell}
+    grid = picture.grid((0.85, 0.35), texts, rows=words, columns=words, **style)
+    x, y = grid.cell(source, source).at(0, 0)
+    for ends in ((x, grid.y), (x, grid.bottom[1])), ((grid.x, y), (grid.right[0], y)):
+        picture.wire(*ends, head=False)
 
 
 # --- 13 ---------------------------------------------------------------------------
@@ -765,7 +766,7 @@ def capacity(counts, errors: dict, *, title: str) -> None:
     publish(fig, "Points on lines", title, parts)
 
 
-# --- images -----------------------------------------------------------------------
+# --- 15 ---------------------------------------------------------------------------
 
 
 @scene
@@ -872,8 +873,7 @@ def image_reader(picture, image: Tensor, question: str, answer: int):
         picture.step(at, number)
 
 
-# --- several machines -------------------------------------------------------------
-
+# --- 16 ---------------------------------------------------------------------------
 
 SHARED, SUMMED = 4, 5  # colours of what both processes have, and of complete sums
 

@@ -1,8 +1,8 @@
 """Scenes in steps: the processes of one notebook each, with a slider, in one call.
 
-Each function yields its states, which it computes from the arrays of the page, and
-`in_steps` shows them below a `title`. A state adds to the one before it or changes it,
-and whatever stays keeps its place.
+Each function yields its states, pairs of a picture and a sentence, which `in_steps`
+shows below a `title`. A state adds to the one before it or changes it, and whatever
+stays keeps its place.
 """
 
 import math
@@ -368,6 +368,60 @@ GATHERED = "puts the parts of one head together."
 WRONG_MERGE = "copies head after head, so a row mixes several tokens."
 
 
+# --- 08 ---------------------------------------------------------------------------
+
+
+@in_steps
+def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
+    """Show the way from logits to a drawn token: temperature, top-k, top-p.
+
+    Args:
+        logits: (V,), V up to 10, the largest first; names: V of them.
+        drawn: the number of the token that was drawn.
+        top_k: how many of the largest logits are kept.
+        top_p: tokens are kept, the largest first, until their sum is at least this.
+
+    Raises:
+        ValueError: if top-k or top-p hides the drawn token.
+    """
+    names = to_names(names, len(logits), "names")
+    plain, cooled = logits.softmax(dim=0), (logits / temperature).softmax(dim=0)
+    kept = torch.arange(len(logits)) < top_k
+    best = cooled * kept / (cooled * kept).sum()
+    nucleus = kept & (best.cumsum(dim=0) - best < top_p)
+    what = f"drawn, {names[drawn]!r}"
+    expect(nucleus[drawn], what, "a token that top-k and top-p keep", "another")
+    columns = {"logit": logits, "softmax": plain, "÷ τ": cooled, "top-k": best}
+    columns |= {"top-p": best * nucleus / (best * nucleus).sum(), "drawn": ()}
+    softmax, divided = (f"{names[0]} {format_number(p[0])}" for p in (plain, cooled))
+    tau, top_p = map(format_number, (temperature, top_p))
+    texts = (
+        "The model gives each token a logit.",
+        f"The softmax alone would give {softmax}.",
+        f"Divided by a temperature τ of {tau}, the logits give {divided}.",
+        f"top-k keeps the {top_k} largest, and their probabilities sum to 1 again.",
+        f"top-p keeps the {nucleus.sum()} largest, whose sum reaches {top_p}.",
+        f"One token is drawn with these probabilities: {names[drawn]}.",
+    )
+    rows = {"head": 0.4} | dict.fromkeys(range(len(logits)), 0.34)
+    for count, text in enumerate(texts, 1):
+        table = Table(rows, {"": 1.1} | dict.fromkeys(columns, 0.85))
+        is_drawn = count == len(columns)
+        table.label(dict(enumerate(names)), bold=[drawn] * is_drawn)
+        for column in [*columns][:count]:
+            table.head("head", column, column)
+            role = "score" if column == "logit" else "weight"
+            kept_here = {"top-k": kept, "top-p": nucleus}.get(column)
+            for i, number in enumerate(columns[column]):
+                mask = None if kept_here is None else kept_here[i : i + 1]
+                table.put(i, column, [number], role, 0.7, mask=mask)
+        if is_drawn:
+            x, y = table.at(drawn, "drawn")
+            table.word((x, y), names[drawn], lit=True)
+            table.wire((table.columns["top-p"] + 0.35, y), (x - 0.3, y), "weight")
+        yield table, text
+
+
 # --- 09 ---------------------------------------------------------------------------
 
 
@@ -496,58 +550,67 @@ def _draw_turned(picture, place, vector, role, text, gap, **style):
     picture.write(*beyond, text, color=INK[role], ha=side)
 
 
-# --- 08 ---------------------------------------------------------------------------
+# --- 11 ---------------------------------------------------------------------------
 
 
 @in_steps
-def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
-    """Show the way from logits to a drawn token: temperature, top-k, top-p.
+def read_per_step(names, keys: Tensor, values: Tensor, latent: Tensor):
+    """Show what a step reads: own keys and values, shared ones, and latents.
 
     Args:
-        logits: (V,), V up to 10, the largest first; names: V of them.
-        drawn: the number of the token that was drawn.
-        top_k: how many of the largest logits are kept.
-        top_p: tokens are kept, the largest first, until their sum is at least this.
-
-    Raises:
-        ValueError: if top-k or top-p hides the drawn token.
+        names: S cached tokens, 2 to 4.
+        keys, values: (H, S, d_k) and (H, S, d_v), H = 2; the shared ones are head 0's.
+        latent: (S, d_c)
     """
-    names = to_names(names, len(logits), "names")
-    plain, cooled = logits.softmax(dim=0), (logits / temperature).softmax(dim=0)
-    kept = torch.arange(len(logits)) < top_k
-    best = cooled * kept / (cooled * kept).sum()
-    nucleus = kept & (best.cumsum(dim=0) - best < top_p)
-    what = f"drawn, {names[drawn]!r}"
-    expect(nucleus[drawn], what, "a token that top-k and top-p keep", "another")
-    columns = {"logit": logits, "softmax": plain, "÷ τ": cooled, "top-k": best}
-    columns |= {"top-p": best * nucleus / (best * nucleus).sum(), "drawn": ()}
-    softmax, divided = (f"{names[0]} {format_number(p[0])}" for p in (plain, cooled))
-    tau, top_p = map(format_number, (temperature, top_p))
+    names = to_names(names, len(latent), "names")
+    own, width = keys.shape[-1] + values.shape[-1], latent.shape[-1]
+    shared, narrow = len(latent) * own, len(latent) * width  # numbers of all tokens
+    heads = [[("key", k), ("value", v)] for k, v in zip(keys, values)]
+    apart, middle = [*zip(READERS, heads)], sum(READERS) / 2
+    one_head, one_latent = [(middle, heads[0])], [(middle, [("latent", latent)])]
     texts = (
-        "The model gives each token a logit.",
-        f"The softmax alone would give {softmax}.",
-        f"Divided by a temperature τ of {tau}, the logits give {divided}.",
-        f"top-k keeps the {top_k} largest, and their probabilities sum to 1 again.",
-        f"top-p keeps the {nucleus.sum()} largest, whose sum reaches {top_p}.",
-        f"One token is drawn with these probabilities: {names[drawn]}.",
+        f"Two heads with their own keys and values cache {2 * own} numbers per token.",
+        f"Head 0 reads its own: {own} numbers for each of {len(names)} tokens.",
+        f"Head 1 reads its own, too, so the step has read {2 * shared} numbers.",
+        f"One shared head: both queries read the same {own} numbers per token, "
+        f"{shared} in all.",
+        f"A latent: both read {width} numbers per token, {narrow} in all, and compute "
+        "their own keys and values.",
     )
-    rows = {"head": 0.4} | dict.fromkeys(range(len(logits)), 0.34)
-    for count, text in enumerate(texts, 1):
-        table = Table(rows, {"": 1.1} | dict.fromkeys(columns, 0.85))
-        is_drawn = count == len(columns)
-        table.label(dict(enumerate(names)), bold=[drawn] * is_drawn)
-        for column in [*columns][:count]:
-            table.head("head", column, column)
-            role = "score" if column == "logit" else "weight"
-            kept_here = {"top-k": kept, "top-p": nucleus}.get(column)
-            for i, number in enumerate(columns[column]):
-                mask = None if kept_here is None else kept_here[i : i + 1]
-                table.put(i, column, [number], role, 0.7, mask=mask)
-        if is_drawn:
-            x, y = table.at(drawn, "drawn")
-            table.word((x, y), names[drawn], lit=True)
-            table.wire((table.columns["top-p"] + 0.35, y), (x - 0.3, y), "weight")
-        yield table, text
+    # What is cached and where, and how many heads read it.
+    states = (apart, 0), (apart, 1), (apart, 2), (one_head, 2), (one_latent, 2)
+    for (cached, num_readers), text in zip(states, texts):
+        picture = Picture()
+        tops = [_draw_cached(picture, x, parts, names) for x, parts in cached]
+        for head, x in enumerate(READERS):
+            at, size = (x - 0.75, 0.15), (1.5, 0.32)
+            start = picture.block(at, f"query of head {head}", "query", size=size)
+            goal = tops[min(head, len(tops) - 1)]
+            if cached is one_latent:
+                at, name = (x - 0.75, 0.85), f"key, value of {head}"
+                computed = picture.block(at, name, "key", size=size)
+                picture.wire(start, computed, "query")
+                picture.wire(goal, computed.bottom, "key")
+            elif head < num_readers:
+                picture.wire(start.bottom, goal, "query")
+        yield picture, text
+
+
+READERS = 1.95, 5.15  # where the two queries are, in inches
+
+
+def _draw_cached(picture, middle, parts, names):
+    """Draw what is cached, a row per token, on its ground; return its upper middle."""
+    count = sum(numbers.shape[-1] for _, numbers in parts)
+    x, y, boxes = middle - 0.21 * count - 0.06 * (len(parts) - 1), 2.05, []
+    for name, numbers in parts:
+        style = {"cell": 0.42, "rows": None if boxes else names}
+        role = "x" if name == "latent" else name
+        boxes.append(picture.grid((x, y), numbers, role, name, **style))
+        x += boxes[-1].width + 0.12
+    first, width = boxes[0], boxes[-1].right[0] - boxes[0].x
+    ground = Box(first.x, y - 0.2, width, first.height + 0.2)
+    return middle, picture.shelf(ground, "cached", "cached").y
 
 
 # --- 12 ---------------------------------------------------------------------------
@@ -626,69 +689,6 @@ def _draw_turns(words, written, num_turns, weights):
     return picture
 
 
-# --- 11 ---------------------------------------------------------------------------
-
-
-@in_steps
-def read_per_step(names, keys: Tensor, values: Tensor, latent: Tensor):
-    """Show what a step reads: own keys and values, shared ones, and latents.
-
-    Args:
-        names: S cached tokens, 2 to 4.
-        keys, values: (H, S, d_k) and (H, S, d_v), H = 2; the shared ones are head 0's.
-        latent: (S, d_c)
-    """
-    names = to_names(names, len(latent), "names")
-    own, width = keys.shape[-1] + values.shape[-1], latent.shape[-1]
-    shared, narrow = len(latent) * own, len(latent) * width  # numbers of all tokens
-    heads = [[("key", k), ("value", v)] for k, v in zip(keys, values)]
-    apart, middle = [*zip(READERS, heads)], sum(READERS) / 2
-    one_head, one_latent = [(middle, heads[0])], [(middle, [("latent", latent)])]
-    texts = (
-        f"Two heads with their own keys and values cache {2 * own} numbers per token.",
-        f"Head 0 reads its own: {own} numbers for each of {len(names)} tokens.",
-        f"Head 1 reads its own, too, so the step has read {2 * shared} numbers.",
-        f"One shared head: both queries read the same {own} numbers per token, "
-        f"{shared} in all.",
-        f"A latent: both read {width} numbers per token, {narrow} in all, and compute "
-        "their own keys and values.",
-    )
-    # What is cached and where, and how many heads read it.
-    states = (apart, 0), (apart, 1), (apart, 2), (one_head, 2), (one_latent, 2)
-    for (cached, num_readers), text in zip(states, texts):
-        picture = Picture()
-        tops = [_draw_cached(picture, x, parts, names) for x, parts in cached]
-        for head, x in enumerate(READERS):
-            at, size = (x - 0.75, 0.15), (1.5, 0.32)
-            start = picture.block(at, f"query of head {head}", "query", size=size)
-            goal = tops[min(head, len(tops) - 1)]
-            if cached is one_latent:
-                at, name = (x - 0.75, 0.85), f"key, value of {head}"
-                computed = picture.block(at, name, "key", size=size)
-                picture.wire(start, computed, "query")
-                picture.wire(goal, computed.bottom, "key")
-            elif head < num_readers:
-                picture.wire(start.bottom, goal, "query")
-        yield picture, text
-
-
-READERS = 1.95, 5.15  # where the two queries are, in inches
-
-
-def _draw_cached(picture, middle, parts, names):
-    """Draw what is cached, a row per token, on its ground; return its upper middle."""
-    count = sum(numbers.shape[-1] for _, numbers in parts)
-    x, y, boxes = middle - 0.21 * count - 0.06 * (len(parts) - 1), 2.05, []
-    for name, numbers in parts:
-        style = {"cell": 0.42, "rows": None if boxes else names}
-        role = "x" if name == "latent" else name
-        boxes.append(picture.grid((x, y), numbers, role, name, **style))
-        x += boxes[-1].width + 0.12
-    first, width = boxes[0], boxes[-1].right[0] - boxes[0].x
-    ground = Box(first.x, y - 0.2, width, first.height + 0.2)
-    return middle, picture.shelf(ground, "cached", "cached").y
-
-
 # --- 13 ---------------------------------------------------------------------------
 
 
@@ -740,7 +740,7 @@ def write_state(names, keys: Tensor, values: Tensor, correction: Tensor):
     yield table, f"{sentence}{_vector(correction)} is added."
 
 
-# --- several machines -------------------------------------------------------------
+# --- 16 and A million tokens ------------------------------------------------------
 
 
 @in_steps
