@@ -392,8 +392,9 @@ class Table(Picture):
     (6.3, 0.7)
     """
 
-    def __init__(self, rows: dict, columns: dict):
+    def __init__(self, rows: dict, columns: dict, left: float = 0.1):
         super().__init__()
+        self.left = left  # where the labels of the rows begin
         gap = (WIDTH - 0.2 - sum(columns.values())) / max(1, len(columns) - 1)
         self.columns = _middles(columns, 0.1, gap)
         self.rows = _middles(rows, 0.0, 0.0)
@@ -407,14 +408,14 @@ class Table(Picture):
         style |= {"cell": cell, "centred": True}
         return self.grid(self.at(row, column), values, role, name, **style)
 
-    def label(self, texts: dict, *, bold=(), left=0.1) -> None:
+    def label(self, texts: dict, *, bold=()) -> None:
         """Write the names of rows at their left, some of them bold."""
         for row, text in texts.items():
-            self.note((left, self.rows[row]), text, bold=row in bold)
+            self.note((self.left, self.rows[row]), text, bold=row in bold)
 
-    def head(self, row, column, text: str, *, bold=True) -> None:
-        """Write a text in the middle of a place."""
-        self.note(self.at(row, column), text, align="center", bold=bold)
+    def head(self, row, column, text: str) -> None:
+        """Write the name of a column in a row."""
+        self.note(self.at(row, column), text, align="center", bold=True)
 
 
 def _middles(sizes, start, gap):

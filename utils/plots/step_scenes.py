@@ -143,13 +143,11 @@ class _WordTable(Table):
         self.followed, self.x, self.width = followed, x, (WIDTH - 1.15) / len(names)
         rows = {"word": 0.42, "query": 0.5, "key": 0.5, "score": 0.42, "softmax": 0.42}
         rows |= {"weight": 0.42, "value": 0.48, "part": 0.5, "context": 0.58}
-        super().__init__(rows, {"": 0.95} | dict.fromkeys(range(len(x)), self.width))
-        self.name_rows(word="word", query=names[followed], key="each word")
+        columns = {"": 0.95} | dict.fromkeys(range(len(x)), self.width)
+        super().__init__(rows, columns, left=0.05)
+        self.label({"word": "word", "query": names[followed], "key": "each word"})
         for j, name in enumerate(names):
             self.word(self.at("word", j), name, lit=j == followed)
-
-    def name_rows(self, **texts):
-        self.label(texts, left=0.05)
 
     def vector(self, row, j, numbers, role="x", **style):
         cell = min(0.5, (self.width - 0.15) / len(numbers))
@@ -163,7 +161,7 @@ class _WordTable(Table):
 
     def compare(self, scores, marked=True):
         """Draw the query, all keys, and the first scores, of which the last is new."""
-        self.name_rows(score="score")
+        self.label({"score": "score"})
         query = self.x[self.followed]
         start = self.vector("query", self.followed, query)
         keys = [self.vector("key", j, vector) for j, vector in enumerate(self.x)]
@@ -180,7 +178,7 @@ class _WordTable(Table):
 
     def share_out(self, weights, has_wires):
         """Draw the softmax and the weights."""
-        self.name_rows(weight="weights")
+        self.label({"weight": "weights"})
         _draw_softmax(self, range(len(weights)), self.width - 0.3)
         for j, share in enumerate(weights):
             cell = min(1, self.width - 0.15)
@@ -193,7 +191,7 @@ class _WordTable(Table):
     def mix(self, parts, output):
         """Draw the values, the first parts, of which the last is new, and their sum."""
         end = "context" if len(parts) == len(self.x) else "sum so far"
-        self.name_rows(value="each word", part="weight × word", context=end)
+        self.label({"value": "each word", "part": "weight × word", "context": end})
         self.mark(len(parts) - 1, "part")
         end = self.vector("context", self.followed, sum(parts), output, lit=0)
         values = [self.vector("value", j, vector) for j, vector in enumerate(self.x)]
@@ -282,9 +280,8 @@ def causal_rows(scores: Tensor, words):
     rows = {"word": 0.6, "score": 0.5, "softmax": 0.55, "weight": 0.5, "gap": 0.45}
     rows |= dict.fromkeys(range(size), LINE)
     for t, name in enumerate(names):
-        table = Table(rows, {"": 1.1} | dict.fromkeys(range(size), 0.8))
-        lanes = {"word": "words", "score": "scores", "weight": "weights"}
-        table.label(lanes, left=0.05)
+        table = Table(rows, {"": 1.1} | dict.fromkeys(range(size), 0.8), left=0.05)
+        table.label({"word": "words", "score": "scores", "weight": "weights"})
         table.note((0.05, table.at(0, 0)[1] - 0.3), "all weights")
         for j, other in enumerate(names):
             for row, i in ({i: i for i in range(t + 1)} | {"weight": t}).items():
