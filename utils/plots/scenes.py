@@ -358,7 +358,7 @@ def attention(picture, words, features, x, head, meanings, followed=2, **style):
         picture.wire((middle, 0.35), row_.top, "x")
         picture.is_pale = False
     looking, giving = meanings
-    scaled = ", ÷ √2" if "causal" in style else ""
+    scaled = ", ÷ √2" if style.get("causal") else ""
     names = {f"query\n{looking}": 1.43, f"keys\n{looking}": 2.0, f"score{scaled}": 2.4}
     names |= {"weight": 2.78, f"values\n{giving}": 3.28, f"context\n{giving}": 3.8}
     lanes = {"x": 0.89} | dict(zip([*LANES][1:], names.values()))
