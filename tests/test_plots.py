@@ -14,6 +14,7 @@ import torch
 from matplotlib import pyplot
 from PIL import Image
 
+from tests.step_pictures import draw_steps
 from utils import plots
 from utils.plots import chart, theme
 
@@ -69,6 +70,13 @@ def test_a_picture_is_one_small_image_with_its_text(draw, published):
     assert abs(Image.open(io.BytesIO(image)).width - 2 * theme.PIXELS) < 2
     assert dict(matplotlib.rcParams) == style, "the style of the reader was changed"
     assert pyplot.get_fignums() == [], "a figure stays open"
+
+
+@pytest.mark.parametrize("title", [None, ""])
+@pytest.mark.parametrize("draw", [*PICTURES.values(), draw_steps])
+def test_a_title_that_is_no_text_is_an_error(draw, title):
+    with pytest.raises(ValueError, match=f"title: expected a text, got {title!r}"):
+        draw(title=title)
 
 
 def test_a_mark_beyond_the_width_is_an_error():

@@ -11,7 +11,6 @@ from matplotlib.ticker import LogLocator
 
 from utils.plots import theme
 from utils.plots.publishing import (
-    describe,
     expect,
     expect_dict,
     expect_length,
@@ -130,7 +129,7 @@ Framed: 1 b / 0 a.
     parts = {"Panels": [name for name in names if name]}
     parts |= {f"Rows ({row_axis})": row_names, f"Columns ({column_axis})": column_names}
     parts["Framed"] = [f"{row_names[i]} / {column_names[j]}" for i, j in framed]
-    publish(fig, title, describe("Heat map", title, **parts))
+    publish(fig, "Heat map", title, parts)
 
 
 def _axis_labels(labels, size, what):
@@ -205,14 +204,14 @@ def _label_axis(axis, labels, cell):
 
 
 @in_course_style
-def bars(groups: dict, labels, *, title: str, ylabel: str = "weight") -> None:
+def bars(groups: dict, labels, *, title: str, ylabel: str) -> None:
     """Draw one panel of bars for each group, side by side on one scale.
 
     Args:
         groups: dict from the panel's name to its values, one for each label.
         labels: the categories, such as tokens.
 
-    >>> bars({"one": [0.2, 0.8]}, ["a", "b"], title="b is heavier")
+    >>> bars({"one": [0.2, 0.8]}, ["a", "b"], title="b is heavier", ylabel="weight")
     Bars: b is heavier. Panels: one. Categories: a, b. Height: weight.
     """
     names = [visible(label) for label in labels]
@@ -233,7 +232,7 @@ def bars(groups: dict, labels, *, title: str, ylabel: str = "weight") -> None:
         _label_axis(ax.xaxis, [(name, 1) for name in names], slot)
     axes[0].set_ylabel(ylabel)
     parts = {"Panels": list(groups), "Categories": names, "Height": ylabel}
-    publish(fig, title, describe("Bars", title, **parts))
+    publish(fig, "Bars", title, parts)
 
 
 @in_course_style
@@ -272,12 +271,12 @@ Baselines: guessing.
     ax.set_yticks(range(len(groups)), list(groups))
     ax.set(xlabel=xlabel, ylim=(len(groups) - 0.5, -0.5), xlim=xlim)
     ax.tick_params(axis="y", length=0)
-    ax.grid(axis="x", color="#E5E5E5")
+    ax.grid(axis="x")
     ax.set_axisbelow(True)  # or the grid crosses the median bars
     if baseline:
         fig.legend(loc="outside lower right", ncols=3)
-    parts = {"Rows": list(groups), "Baselines": list(baseline or ())}
-    publish(fig, title, describe("Dots", title, Across=xlabel, **parts))
+    parts = {"Across": xlabel, "Rows": list(groups), "Baselines": list(baseline or ())}
+    publish(fig, "Dots", title, parts)
 
 
 def _draw_references(draw, places):
@@ -365,7 +364,7 @@ def lines(
         ax.set_xticks([], minor=True)
     elif not log_x:
         ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.grid(axis="y", color="#E5E5E5")
+    ax.grid(axis="y")
     names = [*series, *(reference or {}), *marks]
     columns = int((theme.WIDTH - 0.4) / (max(map(text_width, names)) + 0.65))
     if samples:
@@ -375,7 +374,7 @@ def lines(
         fig.legend(loc="outside lower center", ncols=max(1, columns))
     parts = {"Across": xlabel, "Up": ylabel, "Lines": names}
     parts |= {name: " ".join(text.split()) for name, (_, text) in samples.items()}
-    publish(fig, title, describe("Lines", title, **parts))
+    publish(fig, "Lines", title, parts)
 
 
 def _axes_above_samples(height, samples):
@@ -443,7 +442,7 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
     handles = axes[0].get_legend_handles_labels()
     fig.legend(*handles, loc="outside lower center", ncols=len(kinds))
     parts = {"Panels": names, "Labels": labels, "Groups": kinds}
-    publish(fig, title, describe("Points", title, **parts))
+    publish(fig, "Points", title, parts)
 
 
 @in_course_style
@@ -503,12 +502,12 @@ Labels: head 1.
         ax.set_xticks(ticks, [f"{x:,.9g}" for x in ticks])
         ax.set_xticks([], minor=True)
     ax.set_ylim(ylim)
-    ax.grid(color="#E5E5E5")
+    ax.grid()
     ax.set_axisbelow(True)
     fig.legend(loc="outside lower center", ncols=len(groups))
     parts = {"Across": xlabel, "Up": ylabel, "Groups": list(groups)}
     parts |= {"Labels": list(labels or ())}
-    publish(fig, title, describe("Marks", title, **parts))
+    publish(fig, "Marks", title, parts)
 
 
 # --- angles -----------------------------------------------------------------------
@@ -555,4 +554,4 @@ def dials(angles, names, *, title: str, labels, shaded=None) -> None:
                 align = ("center", "left", "right")[side]
                 ax.text(hand, 1.12, label, ha=align, va="center")
         ax.set_ylim(0, 1)
-    publish(fig, title, describe("Clocks", title, Names=names, Hands=labels))
+    publish(fig, "Clocks", title, {"Names": names, "Hands": labels})

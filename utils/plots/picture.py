@@ -6,8 +6,8 @@ downwards. Every mark returns a `Box`, whose sides are the ends of wires.
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
+from functools import partial, wraps
+from itertools import accumulate, pairwise
 
 import numpy as np
 from matplotlib.colors import to_rgb
@@ -20,7 +20,6 @@ from matplotlib.text import Text
 from utils.plots import theme
 from utils.plots.publishing import (
     drawable,
-    end_sentence,
     expect,
     format_number,
     in_course_style,
@@ -96,6 +95,8 @@ class Picture:
         self.marks = []  # functions that return artists of matplotlib
         self.sentences = []  # of the alternative text
         self.is_pale = False  # whether to draw what follows pale, as known already
+        self.is_upside_down = False  # whether y grows upwards
+        self.num_colors = theme.DRAWING_COLORS
 
     # --- marks ----------------------------------------------------------------
 
@@ -119,7 +120,7 @@ class Picture:
 
     def _add_sentence(self, sentence):
         if sentence.strip():
-            self.sentences.append(end_sentence(drawable(sentence)))
+            self.sentences.append(drawable(sentence))
 
     def grid(
         self,
@@ -308,7 +309,8 @@ class Picture:
         color = theme.SHELVES[kind]
         self._add_box(ground, facecolor=color, edgecolor="none", zorder=0.5)
         style = {"color": "#444444", "weight": "bold", "ha": "left"}
-        self.write(ground.x + 0.08, ground.y + 0.14, text, **style)
+        y = ground.bottom[1] - 0.14 if self.is_upside_down else ground.y + 0.14
+        self.write(ground.x + 0.08, y, text, **style)
         self._add_sentence(f"Shelf: {text}")
         return ground
 
@@ -344,24 +346,23 @@ class Picture:
             at[1] - scale * float(vector[1]),
         )
 
-    def dot(self, at: tuple, role: str | None = None, radius: float = 0.07) -> Box:
+    def dot(self, at: tuple, role: str, radius: float = 0.07) -> None:
         """Draw a point in the ink of a role; an output has a black edge."""
         style = {"facecolor": INK[role], "edgecolor": INK[role]}
         if role == "output":
             style = {"facecolor": theme.FILL[role], "edgecolor": "black"}
         self._add(Circle, at, radius, linewidth=2, zorder=5, **style)
-        return Box(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius, role=role)
 
     @in_course_style
-    def publish(self, title: str, num_colors: int = theme.DRAWING_COLORS) -> None:
+    def publish(self, title: str) -> None:
         """Show the picture below its title, which states the finding."""
-        alt = " ".join([f"Picture: {end_sentence(title)}", *self.sentences])
-        publish(self.draw(), title, alt, num_colors)
+        publish(self.draw(), "Picture", title, self.sentences, self.num_colors)
 
     def draw(self) -> Figure:
         """Return a figure with all marks, one unit an inch."""
         figure = new_figure(0.1)
-        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0.1, 0))
+        ylim = (0, 0.1) if self.is_upside_down else (0.1, 0)
+        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=ylim)
         axes.axis("off")
         for mark in self.marks:
             artist = axes.add_artist(mark())
@@ -369,24 +370,59 @@ class Picture:
         return figure
 
 
-def places(rows: dict, columns: dict):
-    """Return a function from a row and a column to the middle of their place.
+def scene(draw):
+    """Let a function that draws on a picture publish it below a `title`."""
 
-    The sizes are in inches, and the columns are spread over the width of a picture.
+    @wraps(draw)
+    def publish_scene(*args, title, **kwargs):
+        picture = Picture()
+        draw(picture, *args, **kwargs)
+        picture.publish(title)
 
-    >>> at = places({"words": 0.4, "weights": 0.6}, {0: 1, 1: 1})
-    >>> at("weights", 1)
+    return publish_scene
+
+
+class Table(Picture):
+    """A picture with rows and columns that have names.
+
+    Their sizes are in inches, and the columns are spread over the width of the picture.
+
+    >>> table = Table({"words": 0.4, "weights": 0.6}, {0: 1, 1: 1})
+    >>> table.at("weights", 1)
     (6.3, 0.7)
     """
-    gap = (WIDTH - 0.2 - sum(columns.values())) / max(1, len(columns) - 1)
-    x, y, left, top = {}, {}, 0.1, 0.0
-    for name, width in columns.items():
-        x[name] = round(left + width / 2, 4)
-        left += width + gap
-    for name, height in rows.items():
-        y[name] = round(top + height / 2, 4)
-        top += height
-    return lambda row, column: (x[column], y[row])
+
+    def __init__(self, rows: dict, columns: dict, left: float = 0.1):
+        super().__init__()
+        self.left = left  # where the labels of the rows begin
+        gap = (WIDTH - 0.2 - sum(columns.values())) / max(1, len(columns) - 1)
+        self.columns = _middles(columns, 0.1, gap)
+        self.rows = _middles(rows, 0.0, 0.0)
+
+    def at(self, row, column) -> tuple:
+        """Return the middle of a place."""
+        return self.columns[column], self.rows[row]
+
+    def put(self, row, column, values, role, cell: float, name=" ", **style) -> Box:
+        """Draw a grid in the middle of a place; see `grid`."""
+        style |= {"cell": cell, "centred": True}
+        return self.grid(self.at(row, column), values, role, name, **style)
+
+    def label(self, texts: dict, *, bold=()) -> None:
+        """Write the names of rows at their left, some of them bold."""
+        for row, text in texts.items():
+            self.note((self.left, self.rows[row]), text, bold=row in bold)
+
+    def head(self, row, column, text: str) -> None:
+        """Write the name of a column in a row."""
+        self.note(self.at(row, column), text, align="center", bold=True)
+
+
+def _middles(sizes, start, gap):
+    """Return the middle of each of some places that are next to each other."""
+    ends = accumulate((size + gap for size in sizes.values()), initial=start)
+    parts = zip(sizes.items(), ends)
+    return {name: round(end + size / 2, 4) for (name, size), end in parts}
 
 
 # --- compositions -----------------------------------------------------------------

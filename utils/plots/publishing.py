@@ -126,13 +126,10 @@ def wrap(text, width, size=LABEL, weight="normal"):
     return textwrap.fill(text, max(8, int(len(text) * 0.97 * width / needed)))
 
 
-def describe(kind, title, **parts):
-    """Return the text that stands for a chart: its words and labels, no measurement."""
-    sentences = [end_sentence(f"{kind}: {title}")]
-    for name, labels in parts.items():
-        shown = labels if isinstance(labels, str) else ", ".join(labels)
-        sentences += [end_sentence(f"{name}: {shown}")] if shown else []
-    return " ".join(sentences)
+def describe(kind, title, *sentences):
+    """Return the text that stands for a picture: its kind, its title and sentences."""
+    expect(isinstance(title, str) and title, "title", "a text", repr(title))
+    return " ".join(map(end_sentence, [f"{kind}: {title}", *sentences]))
 
 
 def end_sentence(text):
@@ -158,10 +155,17 @@ def new_figure(height, layout=None):
     return Figure(figsize=(WIDTH, height), dpi=DPI, layout=layout)
 
 
-def publish(fig, title, alt, num_colors=NUM_COLORS):
-    """Write the title above the figure and show it as one image with its text."""
+def publish(fig, kind, title, parts, num_colors=NUM_COLORS):
+    """Write the title above the figure and show it as one image with its text.
+
+    parts: sentences of the text, or a dict from the name of a part to its labels
+    """
+    if isinstance(parts, dict):
+        shown = {k: v if isinstance(v, str) else ", ".join(v) for k, v in parts.items()}
+        parts = [f"{name}: {labels}" for name, labels in shown.items() if labels]
+    text = describe(kind, title, *parts)
     [image] = draw_images([fig], title, num_colors)
-    show(image_html(image, alt), image, alt)
+    show(image_html(image, text), image, text)
 
 
 def draw_images(figures, title, num_colors=NUM_COLORS):

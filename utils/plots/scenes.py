@@ -1,17 +1,19 @@
-"""Scenes: the diagrams of one notebook each, in one call."""
+"""Scenes: the diagrams of one notebook each, in one call, in the order of notebooks.
+
+Each function draws on a picture, which `scene` makes and publishes below a `title`.
+"""
 
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import torch
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import QuadMesh
 from torch import Tensor
 
 from utils.attention import causal_mask, masked_softmax
-from utils.plots.picture import LINE, THINNEST, Box, Picture
+from utils.plots.picture import LINE, THINNEST, Box, scene
 from utils.plots.publishing import (
-    describe,
     format_number,
     in_course_style,
     new_figure,
@@ -20,19 +22,16 @@ from utils.plots.publishing import (
     to_array,
     visible,
 )
-from utils.plots.theme import (
-    GREY,
-    HIDDEN,
-    INK,
-    NAME,
-    OWNERS,
-    SERIES,
-    SHELVES,
-    WIDTH,
-)
+from utils.plots.theme import GREY, HIDDEN, INK, NAME, OWNERS, SERIES, SHELVES, WIDTH
 from utils.tokenizer import decode_bpe
 
-# --- the way from a text to its next token ------------------------------------------
+
+def _short(numbers):
+    """Return numbers as texts with at most one decimal: 1 and −0.6."""
+    return [format_number(number, 1).removesuffix(".0") for number in numbers]
+
+
+# --- 00 and the glossary: the way from a text to its next token -------------------
 
 MATRICES = {
     "query": [[4.0, 0], [0, 0], [0, 2], [0, 0]],
@@ -45,37 +44,26 @@ WAY = {  # from a text to the next token: a name, and the notebooks that explain
 }
 
 
-def machine(*, title: str) -> None:
+@scene
+def machine(picture):
     """Draw the way of a text to its next token, and below it a head of attention."""
-    picture = Picture()
     start = _draw_way(picture).bottom
     ground = _draw_head(picture, 1.2)
     picture.wire(start, (start[0], ground.y), head=False, dashed=True)
-    picture.publish(title)
 
 
-def way(*, title: str) -> None:
-    """Draw the way of a text to its next token, without what is inside the blocks.
-
-    >>> way(title="From a text to the next token")  # doctest: +ELLIPSIS
-    Picture: From a text to the next token. Box: tokens. 01. Box: embeddings. 02. ...
-    """
-    picture = Picture()
+@scene
+def way(picture):
+    """Draw the way of a text to its next token, without what is inside the blocks."""
     blocks = _draw_way(picture)
     text = "in each: attention, 03 to 06"
     picture.note((blocks.middle[0], blocks.bottom[1] + 0.15), text, align="center")
-    picture.publish(title)
 
 
-def opened_head(*, title: str, finished: bool = True) -> None:
-    """Draw a head of attention for two words; unfinished, *bites* is left to compute.
-
-    >>> opened_head(title="Finish it", finished=False)  # doctest: +ELLIPSIS
-    Picture: Finish it. ... weights: 1.00 hidden / ? ? ×. output: 2.00 1.00 / ? ? ...
-    """
-    picture = Picture()
-    _draw_head(picture, 0.35, finished=finished)
-    picture.publish(title)
+@scene
+def opened_head(picture):
+    """Draw a head of attention for two words, where *bites* is left to compute."""
+    _draw_head(picture, 0.35, finished=False)
 
 
 def _draw_way(picture):
@@ -139,286 +127,19 @@ def _draw_head(picture, top, finished=True):
     return ground
 
 
-# --- who looks at whom ------------------------------------------------------------
-
-
-def looks(lines, positions, weights, *, title: str, labelled: bool = True) -> None:
-    """Draw sentences with blue arrows from one word to those it looks at.
-
-    Args:
-        lines: sentences, as lists of words; words that differ between them are bold.
-        positions: of the word that looks, one for each line.
-        weights: a row for each line, one number a word; arrows from 0.05 on.
-        labelled: write the weight at the end of each arrow.
-
-    >>> looks([["Hello", "sun"]], [1], [[0.9, 0.1]], title="sun looks at Hello")
-    Picture: sun looks at Hello. Words: Hello sun. sun → sun. 0.10. sun → Hello.
-    """
-    changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
-    picture, y, height = Picture(), 0.4, 0.68 + 0.03 * max(map(len, lines))
-    rows = zip(lines, positions, to_array(weights, "weights", 2), strict=True)
-    for words, position, row_ in rows:
-        roles = {row_.argmax(): "key", position: "query"}
-        boxes, lowest = _draw_sentence(picture, y, words, roles, changed), 0
-        start = boxes[position]
-        for j in sorted(range(len(words)), key=lambda j: abs(j - position)):
-            weight, text = row_[j], format_number(row_[j]) if labelled else ""
-            if j != position:
-                nearer = row_[min(j, position) + 1 : max(j, position)] >= THINNEST
-                bend = 0.08 + 0.02 * abs(j - position) + 0.16 * nearer.sum()
-                lowest = max(lowest, bend * (weight >= THINNEST))
-                style = {"weight": weight, "bend": bend, "text": text}
-                picture.wire(start, boxes[j], "weight", **style)
-            elif weight >= THINNEST:  # a loop above the word
-                x, top = start.top
-                ends = [replace(start, x=x + side, width=0) for side in (-0.17, 0.17)]
-                picture.wire(*ends, "weight", weight=weight, bend=-0.2)
-                picture.note((x, top - 0.3), text, "weight", align="center")
-        y += max(height, 0.35 + lowest)
-    picture.publish(title)
-
-
-def _draw_sentence(picture, y, words, roles, bold):
-    """Write words in a line, spread out as far as they fit; return their boxes."""
-    texts, x, boxes = [visible(word) for word in words], 0.1, []
-    widths = [text_width(text, NAME, "bold") for text in texts]
-    gap = min(0.9, (WIDTH - 0.2 - sum(widths)) / max(1, len(texts) - 1))
-    for i, (text, width) in enumerate(zip(texts, widths)):
-        boxes.append(Box(x, y - 0.1, width, 0.2, text))
-        color = INK[roles[i]] if i in roles else "black"
-        weight = "bold" if i in bold or i in roles else "normal"
-        picture.write(*boxes[i].middle, text, NAME, color=color, weight=weight)
-        x += width + gap
-    picture._add_sentence(f"Words: {' '.join(texts)}")
-    return boxes
-
-
-def both_ways(words, vectors, W_query: Tensor, W_key: Tensor, *, title: str) -> None:
-    """Draw the score of two words, and below it the one with the words exchanged.
-
-    Args:
-        words, vectors: two of each; a vector has three numbers.
-        W_query, W_key: `(3, 1)`, so that a query and a key are one number.
-    """
-    picture = Picture()
-    for y, (i, j) in ((0.4, (0, 1)), (1.5, (1, 0))):
-        dot = picture.sign((3.45, y + LINE / 2), "·", "score")
-        sides = (  # the places of the word, its matrix and its query or key
-            (i, W_query, "query", (0.15, 1.62, 2.65)),
-            (j, W_key, "key", (5.49, 4.5, 3.83)),
-        )
-        for word, W, role, (x, middle, near) in sides:
-            start = picture.grid((x, y), vectors[word], "x", words[word], cell=0.42)
-            place, size = (middle, y - 0.05), (0.78, 0.38)
-            block = picture.block(place, f"W_{role}", "learned", size=size)
-            end = picture.grid((near, y), vectors[word] @ W, role, role, cell=0.42)
-            picture.chain(start, block, end, dot)
-        score = (vectors[i] @ W_query) @ (vectors[j] @ W_key)
-        style = {"align": "center", "bold": True}
-        picture.note((3.45, y + 0.47), f"score {score:.0f}", "score", **style)
-    picture.publish(title)
-
-
-# --- 08 and 09 --------------------------------------------------------------------
-
-
-def cache(*, title: str) -> None:
-    """Draw three steps with a cache: each new query looks at all keys so far."""
-    picture, lanes = Picture(), {"key": 0.75, "value": 1.1, "query": 2.1}
-    states = {"prefill: 0, 1": (0, 2), "decode: 2": (2, 1), "decode: 3": (3, 1)}
-    for role, y in lanes.items():
-        picture.note((0.02, y + LINE / 2), role, role)
-    for i, (name, (num_cached, num_new)) in enumerate(states.items()):
-        left = 0.55 + 2.3 * i
-        picture.note((left + 0.6, 0.12), name, align="center", bold=True)
-        picture.shelf(Box(left, 0.75, 1.54, 0.63), "cached", "cached")
-        for j in range(num_cached + num_new):
-            x = left + 0.4 * j
-            roles = list(lanes)[: 2 if j < num_cached else 3]
-            boxes = [picture.grid((x, lanes[r]), [j], r, cell=0.34) for r in roles]
-            for k in range(j + 1 if j >= num_cached else 0):
-                picture.wire(boxes[-1].top, (left + 0.4 * k + 0.17, 1.5), "query")
-    picture.publish(title)
-
-
-def shared_heads(*counts: int, title: str) -> None:
-    """Draw eight query heads above their key and value heads, once for each count.
-
-    Args:
-        counts: of key heads, each a divisor of 8.
-    """
-    picture = Picture()
-    for i, count in enumerate(counts):
-        y = 0.15 + 1.75 * i
-        picture.note((0.05, y + 0.16), "query heads", "query")
-        picture.note((0.05, y + 0.91), f"key heads: {count}", "key")
-        picture.note((0.05, y + 1.24), f"value heads: {count}", "value")
-        for j in range(count):
-            x = 1.4 + 4.8 / count * (j + 0.5)
-            shared = picture.grid((x, y + 0.75), [[j]], "key", cell=0.34)
-            picture.grid((x, y + 1.08), [[j]], "value", cell=0.34)
-            for head in range(8 // count * j, 8 // count * (j + 1)):
-                place = 1.7 + 0.6 * head, y
-                querying = picture.grid(place, [[head]], "query", cell=0.34)
-                picture.wire(querying.bottom, shared.top, "query")
-    picture.publish(title)
-
-
-def gpt(
-    words,
-    predictions,
-    *,
-    title: str,
-    num_blocks: int = 2,
-    positions: bool = False,
-    num_logits: int | None = None,
-    downwards: bool = False,
-) -> None:
-    """Draw tokens as columns that go through the blocks of a GPT to logits.
-
-    Args:
-        words: the input, a column each.
-        predictions: the word that each column predicts.
-        num_blocks: the first is drawn with all its parts, the others are closed.
-        positions: whether each column begins with the addition of its position.
-        num_logits: in each column; else one for each different word in the picture.
-        downwards: begin above, and not below.
-    """
-    cell = 1.4 / num_logits if num_logits else 0.26
-    num_logits = num_logits or len({*words, *predictions})
-    bottom, pitch = 4.25 + 0.5 * num_blocks, 5 / len(words)
-    low = bottom + 0.55 * positions
-    top, sheet = bottom - 3.25, _Upwards(low + 0.15 if downwards else None)
-    columns = [1.75 + i * pitch for i in range(len(words))]
-    streams = [sheet.word((x, sheet.at(low)), word) for x, word in zip(columns, words)]
-    sheet.ground(top + 0.2, 2.7, "block 0")
-    for number in range(1, num_blocks):
-        sheet.ground(top + 0.22 - 0.5 * number, 0.0, f"block {number}")
-    first, second = top + 1.7, top + 0.3  # the two additions
-    norms = [sheet.sublayer(x, first, "attention") for x in columns]
-    for x in columns:
-        sheet.sublayer(x, second, "MLP")
-    for i, x in enumerate(columns):
-        stream = streams[i]
-        if positions:
-            stream = sheet.add_to(stream, x, bottom + 0.05)
-            row_ = sheet.small(x + 0.33, bottom - 0.085, f"position {i}", 0.85)
-            sheet.wire(row_.left, stream.right, "x")
-        for norm in norms[:i]:  # attention reaches left only
-            start = norm.right[0] - 0.1, sheet.ends(norm)[1][1]
-            goal = x + 0.13, sheet.at(first + 0.4)
-            sheet.wire(start, goal, "value", weight=0.1)
-        for y in (first, second):
-            stream = sheet.add_to(stream, x, y)
-        norm = sheet.small(x - 0.31, 0.97, "norm", 0.62)
-        sheet.wire(sheet.ends(stream)[1], sheet.ends(norm)[0], "x")
-        place = x - num_logits * cell / 2, sheet.at(0.45, LINE)
-        logits = sheet.grid(place, [[""] * num_logits], "score", cell=cell)
-        sheet.wire(sheet.ends(norm)[1], sheet.ends(logits)[0], "x")
-        place = x, sheet.at(0.15)
-        sheet.word(place, predictions[i], lit=i == len(words) - 1)
-    for y, name in ((0.15, "next"), (0.58, "logits"), (low, "embedding")):
-        sheet.note((0.05, sheet.at(y)), name)
-    start, end = (0.35, sheet.at(low - 0.15)), (0.35, sheet.at(0.75))
-    sheet.wire(start, end, dashed=True, text="one table")
-    sheet.publish(title)
-
-
-class _Upwards(Picture):
-    """A picture with streams that go upwards, or with a `turn`, downwards.
-
-    The places of its own marks are those of the picture that goes upwards.
-    """
-
-    def __init__(self, turn=None):
-        super().__init__()
-        self.turn = turn  # where y = 0 comes to lie
-
-    def at(self, y, height=0.0):
-        """Return the upper end of a mark of this height, here."""
-        return y if self.turn is None else self.turn - y - height
-
-    def ends(self, box):
-        """Return the points at which a stream enters a box and leaves it."""
-        ends = box.bottom, box.top
-        return ends if self.turn is None else ends[::-1]
-
-    def small(self, x, y, text, width):
-        return self.block((x, self.at(y, 0.27)), text, size=(width, 0.27))
-
-    def ground(self, y, height, text):
-        top = self.at(y, height) + (0 if self.turn is None else 0.2)
-        self.shelf(Box(1.05, top, 5.65, height), text, "memory")
-
-    def add_to(self, stream, x, y):
-        """Draw a + into which a stream leads."""
-        plus = self.sign((x, self.at(y)), "+")
-        self.wire(self.ends(stream)[1], self.ends(plus)[0], "x")
-        return plus
-
-    def sublayer(self, x, y, part):
-        """Draw norm and sublayer to the right of a stream, up to its + at (x, y)."""
-        norm = self.small(x + 0.13, y + 0.85, "norm", 0.62)
-        work = self.small(x + 0.13, y + 0.2, part, 0.8)
-        role = "value" if part == "attention" else "x"
-        self.wire((x, norm.left[1]), norm.left, "x")
-        above = self.ends(norm)[1]
-        self.wire(above, (above[0], self.ends(work)[0][1]), role)
-        end = x + 0.12, self.at(y)
-        self.wire(self.ends(work)[1], end, role, turn=work.top[0])
-        return norm
-
-
-def stream(states, reads, *, title: str) -> None:
-    """Draw the streams of two tokens through a block: read, normalise, work, add.
-
-    Args:
-        states: `(2, D)` each: the tokens before attention, between, and after the MLP.
-        reads: their normalised vectors, as attention reads them, and as the MLP does.
-    """
-    picture, y = Picture(), 2.3
-    names = "x", "+ attention", "+ MLP"
-    boxes = [
-        picture.grid((0.53 + 2.42 * i, 0.35), _short(state), "x", name, cell=0.38)
-        for i, (state, name) in enumerate(zip(states, names))
-    ]
-    changes = [after - before for before, after in zip(states, states[1:])]
-    parts = zip(boxes, boxes[1:], reads, changes, ("attention", "MLP"))
-    for before, after, read, change, part in parts:
-        plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
-        picture.chain(before, plus, after)
-        norm = picture.grid((before.x, y), _short(read), "x", "norm", cell=0.38)
-        picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
-        at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
-        work = picture.block(at, part, size=(0.72, 0.38))
-        at = plus.middle[0] - 0.76, 1.25
-        returned = picture.grid(at, _short(change), "x", cell=0.38)
-        picture.chain(norm, work, returned, plus)
-    for i, text in enumerate(("first", "second")):
-        picture.note((0.03, boxes[0].row(i).middle[1]), text)
-    picture.publish(title)
-
-
-def _short(vectors):
-    """Return numbers as texts with at most one decimal: 1 and −0.6."""
-    return [[format_number(n, 1).removesuffix(".0") for n in line] for line in vectors]
-
-
 # --- 01 ---------------------------------------------------------------------------
 
 
-def text_to_ids(words, ids, merges: dict, *, title: str) -> None:
+@scene
+def text_to_ids(picture, words, ids, merges: dict):
     """Draw the way of a text to its ids, with each merged piece below its two parts.
 
     Args:
         words: together the text, at most 20 bytes.
         ids: of the text, encoded with `merges`.
-
-    >>> text_to_ids(["hi"], [256], {(104, 105): 256}, title="T")  # doctest: +ELLIPSIS
-    Picture: T. 104 105. Box: hi 256. text. words. bytes. pieces. ids. ... hi. 256.
     """
     parts = {new_id: pair for pair, new_id in merges.items()}
-    picture, leaves, x, text = Picture(), [], 0.85, "".join(words)
+    leaves, x, text = [], 0.85, "".join(words)
     cell = min(0.5, (WIDTH - 0.85 - 0.1 * len(words)) / len(text.encode()))
     for word in words:
         box = picture.grid((x, 1.0), [[*word.encode()]], cell=cell)
@@ -454,36 +175,81 @@ def text_to_ids(words, ids, merges: dict, *, title: str) -> None:
     picture.is_pale = True
     for x in [box.bottom[0] for box in boxes]:
         picture.grid((x, low + 0.52), [[""]] * 2, cell=cell, centred=True)
-    picture.publish(title)
 
 
-# --- 12 ---------------------------------------------------------------------------
+# --- 03 and on: who looks at whom -------------------------------------------------
 
 
-def pattern(french: str, english: str, *, title: str) -> None:
-    """Draw which word looks at which in a transformer that translates, as one grid.
-
-    A row looks, a column is looked at: A is the encoder's self-attention, B the
-    decoder's, and C its cross-attention.
+@scene
+def looks(picture, lines, positions, weights):
+    """Draw sentences with blue arrows from one word to those it looks at.
 
     Args:
-        french: with `<end>`.
-        english: what the decoder reads, with `<start>`.
+        lines: sentences, as lists of words; words that differ between them are bold.
+        positions: of the word that looks, one for each line.
+        weights: a row for each line, one number a word; arrows from 0.05 on.
     """
-    source, read = french.split(), english.split()
-    kinds = torch.zeros(len(source + read), len(source + read), dtype=torch.long)
-    kinds[: len(source), : len(source)] = 1
-    kinds[len(source) :, : len(source)] = 3
-    kinds[len(source) :, len(source) :] = 2 * causal_mask(len(read))
-    picture, words = Picture(), source + read
-    texts = [[" ABC"[kind] for kind in row] for row in kinds.tolist()]
-    cell = 5.9 / max(8, len(words))
-    style = {"mask": kinds > 0, "owner": kinds - 1, "cell": cell}
-    grid = picture.grid((0.85, 0.35), texts, rows=words, columns=words, **style)
-    x, y = grid.cell(len(source), len(source)).at(0, 0)
-    for ends in ((x, grid.y), (x, grid.bottom[1])), ((grid.x, y), (grid.right[0], y)):
-        picture.wire(*ends, head=False)
-    picture.publish(title)
+    changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
+    y, height = 0.4, 0.68 + 0.03 * max(map(len, lines))
+    rows = zip(lines, positions, to_array(weights, "weights", 2), strict=True)
+    for words, position, row_ in rows:
+        roles = {row_.argmax(): "key", position: "query"}
+        boxes, lowest = _draw_sentence(picture, y, words, roles, changed), 0
+        start = boxes[position]
+        for j in sorted(range(len(words)), key=lambda j: abs(j - position)):
+            weight, text = row_[j], format_number(row_[j])
+            if j != position:
+                nearer = row_[min(j, position) + 1 : max(j, position)] >= THINNEST
+                bend = 0.08 + 0.02 * abs(j - position) + 0.16 * nearer.sum()
+                lowest = max(lowest, bend * (weight >= THINNEST))
+                style = {"weight": weight, "bend": bend, "text": text}
+                picture.wire(start, boxes[j], "weight", **style)
+            elif weight >= THINNEST:  # a loop above the word
+                x, top = start.top
+                ends = [replace(start, x=x + side, width=0) for side in (-0.17, 0.17)]
+                picture.wire(*ends, "weight", weight=weight, bend=-0.2)
+                picture.note((x, top - 0.3), text, "weight", align="center")
+        y += max(height, 0.35 + lowest)
+
+
+def _draw_sentence(picture, y, words, roles, bold):
+    """Write words in a line, spread out as far as they fit; return their boxes."""
+    texts, x, boxes = [visible(word) for word in words], 0.1, []
+    widths = [text_width(text, NAME, "bold") for text in texts]
+    gap = min(0.9, (WIDTH - 0.2 - sum(widths)) / max(1, len(texts) - 1))
+    for i, (text, width) in enumerate(zip(texts, widths)):
+        boxes.append(Box(x, y - 0.1, width, 0.2, text))
+        color = INK[roles[i]] if i in roles else "black"
+        weight = "bold" if i in bold or i in roles else "normal"
+        picture.write(*boxes[i].middle, text, NAME, color=color, weight=weight)
+        x += width + gap
+    picture._add_sentence(f"Words: {' '.join(texts)}")
+    return boxes
+
+
+@scene
+def both_ways(picture, words, vectors, W_query: Tensor, W_key: Tensor):
+    """Draw the score of two words, and below it the one with the words exchanged.
+
+    Args:
+        words, vectors: two of each; a vector has three numbers.
+        W_query, W_key: `(3, 1)`, so that a query and a key are one number.
+    """
+    for y, (i, j) in ((0.4, (0, 1)), (1.5, (1, 0))):
+        dot = picture.sign((3.45, y + LINE / 2), "·", "score")
+        sides = (  # the places of the word, its matrix and its query or key
+            (i, W_query, "query", (0.15, 1.62, 2.65)),
+            (j, W_key, "key", (5.49, 4.5, 3.83)),
+        )
+        for word, W, role, (x, middle, near) in sides:
+            start = picture.grid((x, y), vectors[word], "x", words[word], cell=0.42)
+            place, size = (middle, y - 0.05), (0.78, 0.38)
+            block = picture.block(place, f"W_{role}", "learned", size=size)
+            end = picture.grid((near, y), vectors[word] @ W, role, role, cell=0.42)
+            picture.chain(start, block, end, dot)
+        score = (vectors[i] @ W_query) @ (vectors[j] @ W_key)
+        style = {"align": "center", "bold": True}
+        picture.note((3.45, y + 0.47), f"score {score:.0f}", "score", **style)
 
 
 # --- 03 to 06 ---------------------------------------------------------------------
@@ -493,43 +259,29 @@ LANES |= {"values": 2.75, "context": 3.4}  # inches below the title
 
 
 def draw_attention(
-    picture: Picture,
-    left: float,
-    width: float,
-    words,
-    followed: int,
-    query: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    *,
-    plain: bool = False,
-    causal: bool = False,
-    new=None,
-    lanes: dict = LANES,
-) -> tuple[Box, Tensor]:
+    picture, left, width, words, followed, vectors, lanes=LANES, causal=False, new=None
+):
     """Draw what one word takes from all, a column for each word.
+
+    With the lanes of 03, its three vectors are one vector, so they have no colour, and
+    weights below 0.05 have no wire, which is else a thin one.
 
     Args:
         left, width: in inches, where the columns are.
         words: one column each; `followed` is the number of the one with the query.
-        query: (d_k,)
-        keys, values: (T, d_k) and (T, d_v)
-        plain: the three roles are one vector, so they have no colour (notebook 03), and
-            weights below 0.05 no wire, which is else a thin one.
+        vectors: the query (d_k,), the keys (T, d_k) and the values (T, d_v).
+        lanes: their upper ends, in inches; "x" is where the query comes from.
         causal: divide the scores by the root of d_k, and hide the words that follow.
         new: the lanes to draw in full colour if the others are pale.
-        lanes: their upper ends, in inches; "x" is where the query comes from,
-            and the last two may be missing.
-
-    Returns the box of the context vector, and this vector.
     """
+    (query, keys, values), is_plain = vectors, lanes is LANES
     scores, step = keys @ query, width / len(words)
     shown = torch.arange(len(words)) <= (followed if causal else len(words))
     scaled = (scores / len(query) ** (causal / 2)).masked_fill(~shown, -torch.inf)
-    weights, most = scaled.softmax(dim=0), 0.5 if "word" in lanes else 0.42
+    weights, most = scaled.softmax(dim=0), 0.5 if is_plain else 0.42
     cell = min(most, (step - 0.1) / max(keys.shape[1], values.shape[1]))
     roles = {"query": "query", "keys": "key", "values": "value", "context": "output"}
-    roles = dict.fromkeys(roles, "x") if plain else roles
+    roles = dict.fromkeys(roles, "x") if is_plain else roles
     digits, middle = 2 if step > 1.2 and not causal else 1, lanes["score"] + LINE / 2
 
     def enter(lane):
@@ -539,18 +291,17 @@ def draw_attention(
         enter(lane)
         x = left + (j + 0.5) * step - cell * len(numbers) / 2
         if lane != "context" and torch.allclose(numbers, numbers.round(decimals=1)):
-            numbers = _short([numbers])  # 1 and −0.6 take less room than 1.00 and −0.60
+            numbers = [_short(numbers)]  # 1 and −0.6 take less room than 1.00 and −0.60
         return picture.grid((x, lanes[lane]), numbers, roles[lane], cell=cell, **style)
 
     start = draw(followed, "query", query)
-    if "x" in lanes:
+    if not is_plain:
         picture.wire((start.top[0], lanes["x"]), start.top, "query")
-    frame = {"lit": 0} if plain else {}
-    mixed = weights @ values
-    context = "context" in lanes and draw(followed, "context", mixed, **frame)
+    frame = {"lit": 0} if is_plain else {}
+    context = draw(followed, "context", weights @ values, **frame)
     for j, word in enumerate(words):
         x, share = left + (j + 0.5) * step, float(weights[j])
-        if "word" in lanes:
+        if is_plain:
             picture.word((x, lanes["word"]), word, lit=j == followed)
         key = draw(j, "keys", keys[j])
         picture.wire(start, key.top, turn=x)
@@ -558,100 +309,80 @@ def draw_attention(
         at, style = (x - cell, lanes["weight"]), {"mask": shown[None, j : j + 1]}
         weight = picture.grid(at, [[share]], "weight", cell=2 * cell, **style)
         picture.wire((x, middle + 0.1), weight.top, "weight")
-        if context:
-            low = x, lanes["values"]
-            share = max(share, THINNEST * (share > 0 and not plain))
-            picture.wire(weight.bottom, low, "weight", weight=share, head=False)
-            value = draw(j, "values", values[j])
-            picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
+        share = max(share, THINNEST * (share > 0 and not is_plain))
+        low = x, lanes["values"]
+        picture.wire(weight.bottom, low, "weight", weight=share, head=False)
+        value = draw(j, "values", values[j])
+        picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
         numbers = (scores, scaled) if causal else (scaled,)
         text = " → ".join(format_number(float(s[j]), digits) for s in numbers)
         enter("score")
         picture.note((x, middle), text, "score", align="center")
         picture.wire(key.bottom, (x, middle - 0.1), "score")
     picture.is_pale = False
-    return context, mixed
 
 
 MIDDLES = [1.05 + (j + 0.5) * (WIDTH - 1.15) / 3 for j in range(3)]  # of three columns
 
 
-def attention(
-    words,
-    features,
-    x=None,
-    head=None,
-    *,
-    title: str,
-    followed=2,
-    meanings=("", ""),
-    num_lanes=6,
-    **style,
-) -> None:
-    """Draw as much of attention as a reader knows, each of three words at one place.
+@scene
+def closed_attention(picture, words):
+    """Draw attention as a closed box between three words and those that follow."""
+    ends = [*words[1:], "."]
+    for j, x in enumerate(MIDDLES):
+        picture.word((x, 0.2), words[j])
+        end = picture.word((x, 2.22), ends[j])
+        picture.wire((x, 0.35), (x, 0.85), "x")
+        picture.wire((x, 1.6), end.top, "x")
+        for goal in MIDDLES[j:]:
+            picture.wire((x, 0.85), (goal, 1.6), "value")
+    picture.shelf(Box(0.1, 0.85, 6.7, 0.65), "attention", "memory")
+    for y, name in ((0.2, "words"), (2.22, "next word")):
+        picture.note((0.05, y), name)
 
-    What was known before is pale. Without a head, attention is a closed box between the
-    words and those that follow. With one, and x, it is open for the followed word.
+
+@scene
+def attention(picture, words, features, x, head, meanings, followed=2, **style):
+    """Draw attention of one of three words. What was known before is pale.
 
     Args:
         features: the four names of the columns of `x`, `(3, 4)`.
         head: its query, key and value, `(3, 2)` each.
         meanings: what the numbers of queries and keys mean, and those of values.
-        num_lanes: of a head, 4 without the values and the context.
         style: as in `draw_attention`.
     """
-    picture, y = Picture(), 0.75 if head else 0.2
     for j, middle in enumerate(MIDDLES):
-        picture.word((middle, 0.2), words[j], lit=bool(head) and j == followed)
-        picture.is_pale = bool(head)
-        if head:
-            row_ = picture.grid((middle, y), x[j], "x", cell=0.4, centred=True)
-            picture.wire((middle, 0.35), row_.top, "x")
-        else:
-            end = picture.word((middle, y + 2.02), [*words, "."][j + 1])
-            picture.wire((middle, y + 0.15), (middle, y + 0.65), "x")
-            picture.wire((middle, y + 1.4), end.top, "x")
-            for goal in MIDDLES[j:]:
-                picture.wire((middle, y + 0.65), (goal, y + 1.4), "value")
+        picture.word((middle, 0.2), words[j], lit=j == followed)
+        picture.is_pale = True
+        row_ = picture.grid((middle, 0.75), x[j], "x", cell=0.4, centred=True)
+        picture.wire((middle, 0.35), row_.top, "x")
         picture.is_pale = False
-    names, low = {0.2: "words"}, y + 1.4
-    if head:
-        names[y] = "{}, {},\n{}, {}".format(*features)
-        tops = {"query": 0.68, "keys": 1.25, "score": 1.65, "weight": 2.03}
-        tops |= {"values": 2.53, "context": 3.05}
-        tops = dict([*tops.items()][:num_lanes])
-        low = y + max(tops.values()) + 0.33
-        lanes = {lane: y + top for lane, top in tops.items()} | {"x": y + 0.14}
-        query, *vectors = head
-        place = picture, 1.05, WIDTH - 1.15, words, followed
-        draw_attention(*place, query[followed], *vectors, lanes=lanes, **style)
-        more = dict.fromkeys(("query", "keys"), f"\n{meanings[0]}")
-        more |= dict.fromkeys(("values", "context"), f"\n{meanings[1]}")
-        more["score"] = f", ÷ √{query.shape[1]}" if "causal" in style else ""
-        for lane in tops:
-            name = lane + more.get(lane, "").rstrip()
-            picture.note((0.05, lanes[lane] + LINE / 2), name)
-    else:
-        names[y + 2.02] = "next word"
-    picture.shelf(Box(0.1, y + 0.65, 6.7, low - y - 0.75), "attention", "memory")
-    for at, name in names.items():
-        picture.note((0.05, at), name)
-    picture.publish(title)
+    looking, giving = meanings
+    scaled = ", ÷ √2" if style.get("causal") else ""
+    names = {f"query\n{looking}": 1.43, f"keys\n{looking}": 2.0, f"score{scaled}": 2.4}
+    names |= {"weight": 2.78, f"values\n{giving}": 3.28, f"context\n{giving}": 3.8}
+    lanes = {"x": 0.89} | dict(zip([*LANES][1:], names.values()))
+    query, *others = head
+    place, vectors = (1.05, WIDTH - 1.15), (query[followed], *others)
+    draw_attention(picture, *place, words, followed, vectors, lanes, **style)
+    for name, y in names.items():
+        picture.note((0.05, y + LINE / 2), name)
+    picture.shelf(Box(0.1, 1.4, 6.7, 2.63), "attention", "memory")
+    for y, name in ((0.2, "words"), (0.75, "{}, {},\n{}, {}".format(*features))):
+        picture.note((0.05, y), name)
 
 
-def layer(words, x: Tensor, matrices, out_proj: Tensor, *, title: str) -> None:
+@scene
+def layer(picture, words, x: Tensor, matrices, out_proj: Tensor):
     """Draw the six steps of a layer of two heads, for a sentence `x` `(T, d_in)`.
 
     Args:
         matrices: W_query, W_key and W_value, with both heads side by side: `(d_in, D)`.
         out_proj: `(D, D)`.
     """
-    picture, T, D = Picture(), len(x), len(out_proj)
-    d_k, lit, both = (
-        D // 2,
-        {"lit": T - 1},
-        {"columns": [0] * (D // 2) + [1] * (D // 2)},
-    )
+    T, D = len(x), len(out_proj)
+    d_k, lit = D // 2, {"lit": T - 1}
+    both = {"columns": [0] * d_k + [1] * d_k}
     _draw_step(picture, (0.15, 0.1), 1, "W_query(x) …", "B, T, D", (1, T, D))
     code = ".view(B, T, H, d_k).transpose(1, 2)"
     _draw_step(picture, (3.2, 0.1), 2, code, "B, H, T, d_k", (1, 2, T, d_k))
@@ -697,7 +428,6 @@ def layer(words, x: Tensor, matrices, out_proj: Tensor, *, title: str) -> None:
     grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
     grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
     _draw_product(picture, top + 0.7 + D * LINE / 2, "×=", *grids)
-    picture.publish(title)
 
 
 def _draw_step(picture, at, number, code, axes, sizes):
@@ -720,54 +450,215 @@ def _draw_product(picture, middle, signs, *grids):
     return boxes
 
 
+@scene
+def cache(picture):
+    """Draw three steps with a cache: each new query looks at all keys so far."""
+    lanes = {"key": 0.75, "value": 1.1, "query": 2.1}
+    states = {"prefill: 0, 1": (0, 2), "decode: 2": (2, 1), "decode: 3": (3, 1)}
+    for role, y in lanes.items():
+        picture.note((0.02, y + LINE / 2), role, role)
+    for i, (name, (num_cached, num_new)) in enumerate(states.items()):
+        left = 0.55 + 2.3 * i
+        picture.note((left + 0.6, 0.12), name, align="center", bold=True)
+        picture.shelf(Box(left, 0.75, 1.54, 0.63), "cached", "cached")
+        for j in range(num_cached + num_new):
+            x = left + 0.4 * j
+            roles = list(lanes)[: 2 if j < num_cached else 3]
+            boxes = [picture.grid((x, lanes[r]), [j], r, cell=0.34) for r in roles]
+            for k in range(j + 1 if j >= num_cached else 0):
+                picture.wire(boxes[-1].top, (left + 0.4 * k + 0.17, 1.5), "query")
+
+
+@scene
+def shared_heads(picture, *counts: int):
+    """Draw eight query heads above their key and value heads, once for each count.
+
+    Args:
+        counts: of key heads, each a divisor of 8.
+    """
+    for i, count in enumerate(counts):
+        y = 0.15 + 1.75 * i
+        picture.note((0.05, y + 0.16), "query heads", "query")
+        picture.note((0.05, y + 0.91), f"key heads: {count}", "key")
+        picture.note((0.05, y + 1.24), f"value heads: {count}", "value")
+        for j in range(count):
+            x = 1.4 + 4.8 / count * (j + 0.5)
+            shared = picture.grid((x, y + 0.75), [[j]], "key", cell=0.34)
+            picture.grid((x, y + 1.08), [[j]], "value", cell=0.34)
+            for head in range(8 // count * j, 8 // count * (j + 1)):
+                place = 1.7 + 0.6 * head, y
+                querying = picture.grid(place, [[head]], "query", cell=0.34)
+                picture.wire(querying.bottom, shared.top, "query")
+
+
+@scene
+def gpt(picture, words, predictions, *, downwards: bool = False):
+    """Draw tokens as columns that go through two blocks of a GPT to logits.
+
+    The first block is drawn with all its parts, the second is closed.
+
+    Args:
+        words: the input, a column each.
+        predictions: the word that each column predicts.
+        downwards: begin above, with a position added to each column, and end with ten
+            logits instead of one for each different word.
+    """
+    picture.is_upside_down = downwards
+    num_logits, cell = (10, 0.14) if downwards else (len({*words, *predictions}), 0.26)
+    low = 5.8 if downwards else 5.25
+    columns = [1.75 + i * 5 / len(words) for i in range(len(words))]
+    streams = [picture.word((x, low), word) for x, word in zip(columns, words)]
+    for y, height, name in ((2.2, 2.7, "block 0"), (1.72, 0.0, "block 1")):
+        picture.shelf(Box(1.05, y, 5.65, height), name, "memory")
+    norms = [_draw_sublayer(picture, x, 3.7, "attention") for x in columns]
+    for x in columns:
+        _draw_sublayer(picture, x, 2.3, "MLP")
+    for i, (x, stream) in enumerate(zip(columns, streams)):
+        if downwards:
+            stream = _draw_addition(picture, stream, x, 5.3)
+            place, size = (x + 0.33, 5.165), (0.85, 0.27)
+            position = picture.block(place, f"position {i}", size=size)
+            picture.wire(position.left, stream.right, "x")
+        for norm in norms[:i]:  # attention reaches left only
+            start = norm.right[0] - 0.1, norm.y
+            picture.wire(start, (x + 0.13, 4.1), "value", weight=0.1)
+        for y in (3.7, 2.3):
+            stream = _draw_addition(picture, stream, x, y)
+        norm = picture.block((x - 0.31, 0.97), "norm", size=(0.62, 0.27))
+        picture.wire(stream.top, norm.bottom, "x")
+        place = x - num_logits * cell / 2, 0.45
+        logits = picture.grid(place, [[""] * num_logits], "score", cell=cell)
+        picture.wire(norm.top, logits.bottom, "x")
+        picture.word((x, 0.15), predictions[i], lit=i == len(words) - 1)
+    for y, name in ((0.15, "next"), (0.58, "logits"), (low, "embedding")):
+        picture.note((0.05, y), name)
+    picture.wire((0.35, low - 0.15), (0.35, 0.75), dashed=True, text="one table")
+
+
+def _draw_addition(picture, stream, x, y):
+    """Draw a + into which a stream leads."""
+    plus = picture.sign((x, y), "+")
+    picture.wire(stream.top, plus.bottom, "x")
+    return plus
+
+
+def _draw_sublayer(picture, x, y, part):
+    """Draw norm and sublayer to the right of a stream, up to its + at (x, y)."""
+    norm = picture.block((x + 0.13, y + 0.85), "norm", size=(0.62, 0.27))
+    work = picture.block((x + 0.13, y + 0.2), part, size=(0.8, 0.27))
+    role = "value" if part == "attention" else "x"
+    picture.wire((x, norm.left[1]), norm.left, "x")
+    picture.wire(norm.top, (norm.top[0], work.bottom[1]), role)
+    picture.wire(work.top, (x + 0.12, y), role, turn=work.top[0])
+    return norm
+
+
+@scene
+def stream(picture, states, reads):
+    """Draw the streams of two tokens through a block: read, normalise, work, add.
+
+    Args:
+        states: `(2, D)` each: the tokens before attention, between, and after the MLP.
+        reads: their normalised vectors, as attention reads them, and as the MLP does.
+    """
+    names, y = ("x", "+ attention", "+ MLP"), 2.3
+    boxes = [
+        picture.grid(
+            (0.53 + 2.42 * i, 0.35), [*map(_short, state)], "x", name, cell=0.38
+        )
+        for i, (state, name) in enumerate(zip(states, names))
+    ]
+    changes = [after - before for before, after in zip(states, states[1:])]
+    parts = zip(boxes, boxes[1:], reads, changes, ("attention", "MLP"))
+    for before, after, read, change, part in parts:
+        plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
+        picture.chain(before, plus, after)
+        norm = picture.grid((before.x, y), [*map(_short, read)], "x", "norm", cell=0.38)
+        picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
+        at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
+        work = picture.block(at, part, size=(0.72, 0.38))
+        at = plus.middle[0] - 0.76, 1.25
+        returned = picture.grid(at, [*map(_short, change)], "x", cell=0.38)
+        picture.chain(norm, work, returned, plus)
+    for i, text in enumerate(("first", "second")):
+        picture.note((0.03, boxes[0].row(i).middle[1]), text)
+
+
 # --- 11 ---------------------------------------------------------------------------
 
 
-def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) -> None:
+@scene
+def latent_scores(picture, latent: Tensor, W_uk: Tensor, query: Tensor):
     """Draw the score of a query and a cached latent: by its key, and absorbed.
 
     The shapes are (d_c,), (d_c, d_k) and (d_k,).
     """
-    picture, size, center = Picture(), (0.75, 0.36), {"align": "center", "bold": True}
     key, absorbed = latent @ W_uk, query @ W_uk.mT
-    cell = min(0.48, 1.55 / len(latent))
+    size, cell = (0.75, 0.36), min(0.48, 1.55 / len(latent))
     ground = Box(0.2, 0.43, cell * len(latent), 1.32 + LINE)
     picture.shelf(ground, "cached", "cached")
 
     def draw(x, y, role, numbers, name=""):
         return picture.grid((x, y), numbers, role, name or role, cell=cell)
 
-    for y in (0.65, 1.75):
-        middle = y + LINE / 2
-        start, end = draw(0.2, y, "x", latent, "latent"), draw(5.8, y, "query", query)
-        dot = picture.sign((4.95 if y < 1 else 2.15, middle), "·", "score")
+    for y, x in ((0.65, 4.95), (1.75, 2.15)):  # of the product
+        cached, asks = draw(0.2, y, "x", latent, "latent"), draw(5.8, y, "query", query)
+        dot = picture.sign((x, y + LINE / 2), "·", "score")
         if y < 1:
-            block = picture.block((2.1, middle - 0.18), "W_uk", "learned", size=size)
-            picture.chain(start, block, draw(3.3, y, "key", key), dot)
-            picture.wire(end, dot)
+            block = picture.block((2.1, y - 0.04), "W_uk", "learned", size=size)
+            picture.chain(cached, block, draw(3.3, y, "key", key), dot)
+            picture.wire(asks, dot)
         else:
-            block = picture.block((4.55, middle - 0.18), "W_ukᵀ", "learned", size=size)
+            block = picture.block((4.55, y - 0.04), "W_ukᵀ", "learned", size=size)
             between = draw(2.65, y, "query", absorbed, "absorbed query")
-            picture.chain(end, block, between, dot)
-            picture.wire(start, dot)
+            picture.chain(asks, block, between, dot)
+            picture.wire(cached, dot)
         score = format_number(query @ key if y < 1 else absorbed @ latent)
-        picture.note((dot.middle[0], middle + 0.27), score, "score", **center)
-    picture.publish(title)
+        style = {"align": "center", "bold": True}
+        picture.note((x, y + LINE / 2 + 0.27), score, "score", **style)
+
+
+# --- 12 ---------------------------------------------------------------------------
+
+
+@scene
+def pattern(picture, french: str, english: str):
+    """Draw which word looks at which in a transformer that translates, as one grid.
+
+    A row looks, a column is looked at: A is the encoder's self-attention, B the
+    decoder's, and C its cross-attention.
+
+    Args:
+        french: with `<end>`.
+        english: what the decoder reads, with `<start>`.
+    """
+    source, words = len(french.split()), f"{french} {english}".split()
+    looking, i = torch.arange(len(words))[:, None], torch.arange(len(words))
+    cross, own = 3 * (i < source), 2 * (i >= source) * (i <= looking)
+    kinds = torch.where(looking < source, 1 * (i < source), cross + own)
+    texts = [[" ABC"[kind] for kind in row] for row in kinds.tolist()]
+    cell = 5.9 / max(8, len(words))
+    style = {"mask": kinds > 0, "owner": kinds - 1, "cell": cell}
+    grid = picture.grid((0.85, 0.35), texts, rows=words, columns=words, **style)
+    x, y = grid.cell(source, source).at(0, 0)
+    for ends in ((x, grid.y), (x, grid.bottom[1])), ((grid.x, y), (grid.right[0], y)):
+        picture.wire(*ends, head=False)
 
 
 # --- 13 ---------------------------------------------------------------------------
 
 
+@scene
 def state_and_cache(
-    names, keys: Tensor, values: Tensor, query: Tensor, columns, *, title: str
-) -> None:
+    picture, names, keys: Tensor, values: Tensor, query: Tensor, columns
+):
     """Draw tokens written into one matrix, a query of it, and a cache that grows.
 
     Args:
         names: T of them; keys: (T, d_k); values: (T, d_v); query: (d_k,)
         columns: d_v names.
     """
-    picture, state = Picture(), keys.mT @ values
+    state = keys.mT @ values
     middle = 0.32 + 0.6 * len(names)
 
     def draw(x, y, numbers, role, name="", **style):
@@ -802,7 +693,6 @@ def state_and_cache(
     picture.shelf(Box(5.55, 0.6, width, end - 0.6), "a cache", "cached")
     at = 6.17, end + 0.4
     picture.note(at, "one more key and\none more value\nper token", align="center")
-    picture.publish(title)
 
 
 @in_course_style
@@ -813,10 +703,6 @@ def capacity(counts, errors: dict, *, title: str) -> None:
         counts: numbers n of pairs.
         errors: dict from a key width d_k to squared errors, one for each n, relative to
             the squared length of a value; at most three.
-
-    >>> capacity([1, 9], {8: [0.0, 1.1]}, title="More pairs interfere more")
-    Points on lines: More pairs interfere more. Across: pairs. Up: relative \
-squared error. Widths: 8.
     """
     fig = new_figure(3.3, "constrained")
     ax = fig.subplots()
@@ -827,45 +713,38 @@ squared error. Widths: 8.
         ax.plot(counts, measured, marker, color=color, label=f"d_k = {width}, measured")
     ax.set(xlabel="n, pairs in the state", ylabel="relative squared error")
     ax.set_xticks(counts)
-    ax.grid(axis="y", color="#E5E5E5")
+    ax.grid(axis="y")
     fig.legend(loc="outside lower center", ncols=len(errors))
     widths = [*map(str, errors)]
     parts = {"Across": "pairs", "Up": "relative squared error", "Widths": widths}
-    publish(fig, title, describe("Points on lines", title, **parts))
+    publish(fig, "Points on lines", title, parts)
 
 
-# --- images -----------------------------------------------------------------------
+# --- 15 ---------------------------------------------------------------------------
 
 
-IMAGE_COLORS = 200  # so that the shades of an image stay what they are
-
-
-def images(panels, names, notes, *, title: str, weights=None) -> None:
+@scene
+def images(picture, panels, names, notes, *, weights=None):
     """Draw images of 4 × 4 patches, four in a row, with a name above and a note below.
 
     Args:
         panels: `(n, 3, height, width)`, from 0 to 1.
         weights: `(n, 16)`: a patch is as bright as its weight, the brightest framed.
-
-    >>> images(torch.zeros(1, 3, 8, 8), ["red?"], ["4"], title="One question")
-    Picture: One question. Image: red?, 4.
     """
-    picture, size = Picture(), 1.5
     lights = [None] * len(panels) if weights is None else weights
-    for i, parts in enumerate(zip(panels, lights, names, notes, strict=True)):
-        image, light, name, note = parts
-        across, down = i % 4, i // 4
-        box = Box(0.15 + 1.7 * across, 0.3 + 2.15 * down, size, size)
+    parts = enumerate(zip(panels, lights, names, notes, strict=True))
+    for i, (image, light, name, note) in parts:
+        box = Box(0.15 + 1.7 * (i % 4), 0.3 + 2.15 * (i // 4), 1.5, 1.5)
         _draw_patches(picture, box, image, light)
         picture.write(box.top[0], box.y - 0.15, name, NAME, weight="bold")
         picture.write(box.bottom[0], box.bottom[1] + 0.16, note)
         framed = "" if light is None else f", patch {int(np.argmax(light))} framed"
         picture._add_sentence(f"Image: {name}, {note}{framed}")
-    picture.publish(title, num_colors=IMAGE_COLORS)
 
 
 def _draw_patches(picture, box, image, weights=None, num_patches=4):
     """Draw the pixels (3, height, width) of an image in a box, and lines between."""
+    picture.num_colors = 200  # so that the shades of an image stay what they are
     image = to_array(image, "image", 3)
     height, width = image.shape[1:]
     image = 0.18 + 0.82 * image  # so that an empty patch shows how much light it gets
@@ -873,15 +752,12 @@ def _draw_patches(picture, box, image, weights=None, num_patches=4):
         light = to_array(weights, "weights", 1).reshape(num_patches, num_patches)
         light = np.kron(0.35 + 0.65 * light, np.ones((height // num_patches,) * 2))
         image = image * light
-    x = box.x + box.width * np.arange(width + 1) / width
-    y = box.y + box.height * np.arange(height + 1) / height
-    pixels = [
-        [(x[j], y[i]), (x[j + 1], y[i]), (x[j + 1], y[i + 1]), (x[j], y[i + 1])]
-        for i, j in np.ndindex(height, width)
-    ]
-    colors = image.reshape(3, -1).T.clip(0, 1)
-    style = {"facecolors": colors, "antialiaseds": False}
-    picture.marks.append(partial(PolyCollection, pixels, zorder=2, **style))
+    x = np.linspace(box.x, box.x + box.width, width + 1)
+    y = np.linspace(box.y, box.y + box.height, height + 1)
+    corners = np.stack(np.meshgrid(x, y), axis=-1)
+    colors = image.transpose(1, 2, 0).clip(0, 1).reshape(-1, 3)
+    style = {"facecolors": colors, "antialiased": False, "zorder": 2}
+    picture.marks.append(partial(QuadMesh, corners, **style))
     places = replace(box, rows=num_patches, columns=num_patches)
     for i, j in np.ndindex(num_patches, num_patches):
         style = {"fill": False, "edgecolor": "#777777", "linewidth": 0.6, "zorder": 3}
@@ -894,9 +770,10 @@ def _draw_patches(picture, box, image, weights=None, num_patches=4):
         picture._add_box(Box(patch.x + 0.02, patch.y + 0.02, *size), **style)
 
 
-def image_reader(image: Tensor, question: str, answer: int, *, title: str) -> None:
+@scene
+def image_reader(picture, image: Tensor, question: str, answer: int):
     """Draw the way of an image of 16 patches, and of a word, through one block."""
-    picture, rows = Picture(), [0, 1, 2, "…", 15]
+    rows = [0, 1, 2, "…", 15]
     start = Box(0.1, 0.35, 2.0, 2.0, "image")
     _draw_patches(picture, start, image)
     name = {"weight": "bold", "color": INK[None], "size": NAME}
@@ -948,16 +825,15 @@ def image_reader(image: Tensor, question: str, answer: int, *, title: str) -> No
     steps = (2.42, 1.15), (3.62, 1.12), (1.8, first - 0.2), (3.62, 4.02), (6.15, 3.25)
     for number, at in enumerate(steps, start=1):
         picture.step(at, number)
-    picture.publish(title, num_colors=IMAGE_COLORS)
 
 
-# --- several machines -------------------------------------------------------------
-
+# --- 16 ---------------------------------------------------------------------------
 
 SHARED, SUMMED = 4, 5  # colours of what both processes have, and of complete sums
 
 
-def who_holds(*stages, title: str) -> None:
+@scene
+def who_holds(picture, *stages):
     """Draw a pass through two processes: what each holds, and when a message travels.
 
     Args:
@@ -966,13 +842,8 @@ def who_holds(*stages, title: str) -> None:
             array is (n, m), or (2, n, m) if the processes differ, NaN for what one
             lacks. Owners are 0 or 1 for a process, 4 for both, 5 for what is complete,
             and broadcast to the array.
-
-    >>> own, both = ([[[1, 2]], [[10, 20]]], [[[0]], [[1]]]), ([[11, 22]], 5)
-    >>> who_holds(("own", *own), "all-reduce", ("sum", *both), title="T")
-    Picture: T. own: process 0 1 2; process 1 10 20. all-reduce. sum: process 0 11 22; \
-process 1 11 22.
     """
-    picture, x, before = Picture(), 0.2, None
+    x, before = 0.2, None
     held, links = [_held_texts(*stage) for stage in stages[::2]], [*stages[1::2], ""]
     cells = [max(0.33, 0.14 + max(map(text_width, texts.flat))) for texts, _ in held]
     sizes = [(w * t.shape[2], LINE * t.shape[1]) for w, (t, _) in zip(cells, held)]
@@ -1003,7 +874,6 @@ process 1 11 22.
         before, x = (link, boxes), x + size[0] + room + gap
     owners = {owner for _, owners in held for owner in owners.flat}
     _draw_owner_legend(picture, owners, tops[1] + height + 0.12)
-    picture.publish(title)
 
 
 def _held_texts(_, values, owners):

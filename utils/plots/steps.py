@@ -1,14 +1,15 @@
 """One drawing in several states, with a slider that needs no kernel and no network."""
 
+import functools
 import hashlib
 from html import escape
 
 from PIL import ImageOps
 
 from utils.plots.publishing import (
+    describe,
     draw_images,
     encode,
-    end_sentence,
     expect,
     image_html,
     in_course_style,
@@ -110,7 +111,7 @@ def steps(frames, *, title: str) -> None:
     pictures, texts = zip(*frames)
     count = len(pictures)
     expect(FEWEST <= count <= MOST, "frames", f"{FEWEST} to {MOST} of them", count)
-    alt = f"Picture in {count} states: {end_sentence(title)}"
+    alt = describe(f"Picture in {count} states", title)
     text = "\n".join([alt, *(f"{i}. {line}" for i, line in enumerate(texts, 1))])
     drawn = [picture.draw() for picture in pictures]
     images = draw_images(drawn, title, DRAWING_COLORS)
@@ -131,3 +132,13 @@ def find_height(image):
     """Return the height of an image up to its last mark, as a part of its width."""
     *_, bottom = ImageOps.invert(image.convert("L")).getbbox()
     return round(min(bottom + 0.02 * image.width, image.height) / image.width, 3)
+
+
+def in_steps(draw):
+    """Let a function that yields the frames of `steps` show them below a `title`."""
+
+    @functools.wraps(draw)
+    def show_steps(*args, title, **kwargs):
+        steps(draw(*args, **kwargs), title=title)
+
+    return show_steps

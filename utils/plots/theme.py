@@ -55,6 +55,7 @@ STYLE = {
     "axes.formatter.useoffset": False,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "grid.color": "#E5E5E5",
     "legend.frameon": False,
     "hatch.linewidth": 0.6,
     "hatch.color": "#808080",
