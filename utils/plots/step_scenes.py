@@ -365,6 +365,139 @@ GATHERED = "puts the parts of one head together."
 WRONG_MERGE = "copies head after head, so a row mixes several tokens."
 
 
+@in_steps
+def layer(words, x: Tensor, matrices, out_proj: Tensor):
+    """Show the six steps of a layer of two heads, for a sentence `x` `(T, d_in)`.
+
+    Args:
+        matrices: W_query, W_key and W_value, with both heads side by side: `(d_in, D)`.
+        out_proj: `(D, D)`.
+    """
+    T, D, last = len(x), len(out_proj), words[-1]
+    d_k, rows = D // 2, [x @ matrix for matrix in matrices]
+    heads = [part.view(T, 2, d_k).transpose(0, 1) for part in rows]
+    q, k, v = heads
+    scores, mask = q @ k.mT / d_k**0.5, causal_mask(T)
+    weights = masked_softmax(scores, mask)
+    contexts = weights @ v
+    joined = contexts.transpose(0, 1).flatten(1)
+    row, q0, q1, c0, c1, pair, end = (
+        f"({', '.join(map(_short, part[-1]))})"
+        for part in (
+            rows[0],
+            *q,
+            *contexts.round(decimals=2),
+            joined,
+            joined @ out_proj,
+        )
+    )
+    finds = [words[head[-1].argmax()] for head in weights]
+    texts = [
+        f"One product gives each word the queries of both heads: for {last}, {row}.",
+        f"The rows are cut: head 0 gets the query {q0}, and head 1 {q1}.",
+        f"In head 0 {last} looks most at {finds[0]}, and in head 1 at {finds[1]}.",
+        f"The weights mix the values: for {last}, {c0} and {c1}.",
+        f"Both contexts are put side by side again: {pair}.",
+        f"A last matrix computes with both heads: {end}.",
+    ]
+    for now, text in enumerate(texts, start=1):
+        picture = Picture()
+        _draw_projected(picture, now, words, x, rows)
+        for head, parts in enumerate(zip(q, k, scores, weights, v, contexts)):
+            _draw_attending(picture, now, head, parts, mask)
+        if now >= 5:
+            _draw_joined(picture, now, words, joined, out_proj)
+        yield picture, text
+
+
+def _draw_code(picture, at, number, code, axes, *sizes):
+    """Write a line of code beside the number of its step, and its shape below."""
+    style, (x, y) = {"family": "DejaVu Sans Mono", "ha": "left"}, at
+    picture.step(at, number)
+    picture.write(x + 0.18, y, code, **style)
+    picture.write(x + 0.18, y + 0.19, f"({axes}) = {sizes}", color=GREY, **style)
+
+
+def _draw_projected(picture, now, words, x, rows):
+    """Draw steps 1 and 2 of a layer: a row for all heads, and where it is cut."""
+    T, D = rows[0].shape
+    _draw_code(picture, (0.15, 0.1), 1, "W_query(x) …", "B, T, D", 1, T, D)
+    style = {"cell": 0.25, "rows": words, "lit": T - 1}
+    start = picture.grid((0.6, 1.5), x, "x", "x", **style).at(0.5, -0.4)
+    style = {"cell": 0.29, "columns": [0] * (D // 2) + [1] * (D // 2), "lit": T - 1}
+    names = {"query": "queries", "key": "keys", "value": "values"}
+    for left, (role, name), part in zip((2.2, 3.85, 5.5), names.items(), rows):
+        place, size = (left + 0.14, 0.6), (0.88, 0.3)
+        block = picture.block(place, f"W_{role}", "learned", size=size)
+        corners = [(start[0], 0.48), (block.middle[0], 0.48)]
+        picture.wire(start, block.top, "x", via=corners)
+        picture.wire(block.bottom, (block.middle[0], 1.08), role)
+        box = picture.grid((left, 1.5), part, role, name, **style)
+        if now >= 2:
+            picture.wire(box.top, box.at(0.5, 1.15), head=False, dashed=True)
+    if now >= 2:
+        code, axes = ".view(B, T, H, d_k).transpose(1, 2)", "B, H, T, d_k"
+        _draw_code(picture, (3.2, 0.1), 2, code, axes, 1, 2, T, D // 2)
+
+
+def _draw_attending(picture, now, head, parts, mask):
+    """Draw steps 2 to 4 of a layer: what a head gets, its weights and its context."""
+    q, k, scores, weights, v, context = parts
+    T, d_k = q.shape
+    top, lit = 1.75 + T * LINE, {"lit": T - 1}
+    if now >= 3 and not head:
+        code = "softmax(masked(q @ k.mT / d_k**0.5))"
+        _draw_code(picture, (0.15, top), 3, code, "B, H, T, T", 1, 2, T, T)
+    if now >= 4 and not head:
+        _draw_code(picture, (4.3, top), 4, "weights @ v", "B, H, T, d_k", 1, 2, T, d_k)
+    if now >= 2:
+        top += 0.8 + (T * LINE + 0.42) * head
+        ground = Box(0.15, top, 6.65, T * LINE - 0.06)
+        picture.shelf(ground, f"head {head}", "memory")
+    texts = [[format_number(s, 1) for s in line] for line in scores.tolist()]
+    grids = {
+        0.66: (2, 0.27, q, "query", "q", lit),
+        1.47: (2, 0.27, k.mT, "key", "k.mT", {}),
+        2.53: (3, 0.37, texts, "score", f"scores ÷ √{d_k}", lit),
+        4.18: (3, 0.35, weights, "weight", "weights", lit | {"mask": mask}),
+        5.51: (2, 0.25, v, "value", "v", {}),
+        6.2: (4, 0.33, context, "output", "context", lit),
+    }
+    _draw_product(
+        picture, now, top + T * LINE / 2, ("3×", "3=", "3mask →", "4×", "4="), grids
+    )
+
+
+def _draw_joined(picture, now, words, joined, out_proj):
+    """Draw steps 5 and 6 of a layer: the heads side by side, and what comes of them."""
+    T, D = joined.shape
+    top = 2.47 + 3 * T * LINE + 0.84
+    code, axes = ".transpose(1, 2).flatten(2)", "B, T, D"
+    _draw_code(picture, (0.15, top), 5, code, axes, 1, T, D)
+    if now >= 6:
+        _draw_code(picture, (4.3, top), 6, "out_proj(joined)", axes, 1, T, D)
+    style = {"rows": words, "columns": [0] * (D // 2) + [1] * (D // 2), "lit": T - 1}
+    grids = {
+        0.66: (5, 0.38, joined, "output", "joined", style),
+        3.0: (6, 0.3, out_proj, None, "out_proj", {}),
+        5.0: (6, 0.38, joined @ out_proj, "output", "output", {"lit": T - 1}),
+    }
+    _draw_product(picture, now, top + 0.7 + D * LINE / 2, ("6×", "6="), grids)
+
+
+def _draw_product(picture, now, middle, signs, grids):
+    """Draw what is there by now of grids at one height, with signs between them."""
+    boxes = []
+    for left, (since, cell, values, role, name, style) in grids.items():
+        at = left, middle - len(values) * LINE / 2
+        if now >= since:
+            box = picture.grid(at, values, role, name, cell=cell, **style)
+        boxes.append(box if now >= since else None)
+    for sign, box, following in zip(signs, boxes, boxes[1:]):
+        if now >= int(sign[0]):
+            picture.sign(((box.right[0] + following.x) / 2, middle), sign[1:])
+
+
 # --- 08 ---------------------------------------------------------------------------
 
 
