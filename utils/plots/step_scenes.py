@@ -392,21 +392,19 @@ def layer(words, x: Tensor, matrices, out_proj: Tensor):
         )
     )
     finds = [words[head[-1].argmax()] for head in weights]
-    texts = [
-        f"One product gives each word the queries of both heads: for {last}, {row}.",
-        f"The rows are cut: head 0 gets the query {q0}, and head 1 {q1}.",
-        f"In head 0 {last} looks most at {finds[0]}, and in head 1 at {finds[1]}.",
-        f"The weights mix the values: for {last}, {c0} and {c1}.",
-        f"Both contexts are put side by side again: {pair}.",
-        f"A last matrix computes with both heads: {end}.",
-    ]
-    for now, text in enumerate(texts, start=1):
+    texts = {  # the last step that has been made, and what it does
+        1: f"One product gives each word the queries of both heads: for {last}, {row}.",
+        2: f"The rows are cut: head 0 gets the query {q0}, and head 1 {q1}.",
+        4: f"{last} finds {finds[0]} and {finds[1]}, with the contexts {c0} and {c1}.",
+        6: f"Side by side they are {pair}, and a matrix makes {end} of them.",
+    }
+    for now, text in texts.items():
         picture = Picture()
         _draw_projected(picture, now, words, x, rows)
         for head, parts in enumerate(zip(q, k, scores, weights, v, contexts)):
             _draw_attending(picture, now, head, parts, mask)
-        if now >= 5:
-            _draw_joined(picture, now, words, joined, out_proj)
+        if now >= 6:
+            _draw_joined(picture, words, joined, out_proj)
         yield picture, text
 
 
@@ -445,57 +443,49 @@ def _draw_attending(picture, now, head, parts, mask):
     q, k, scores, weights, v, context = parts
     T, d_k = q.shape
     top, lit = 1.75 + T * LINE, {"lit": T - 1}
-    if now >= 3 and not head:
+    if now >= 4 and not head:
         code = "softmax(masked(q @ k.mT / d_k**0.5))"
         _draw_code(picture, (0.15, top), 3, code, "B, H, T, T", 1, 2, T, T)
-    if now >= 4 and not head:
         _draw_code(picture, (4.3, top), 4, "weights @ v", "B, H, T, d_k", 1, 2, T, d_k)
     if now >= 2:
         top += 0.8 + (T * LINE + 0.42) * head
         ground = Box(0.15, top, 6.65, T * LINE - 0.06)
         picture.shelf(ground, f"head {head}", "memory")
-    texts = [[format_number(s, 1) for s in line] for line in scores.tolist()]
-    grids = {
-        0.66: (2, 0.27, q, "query", "q", lit),
-        1.47: (2, 0.27, k.mT, "key", "k.mT", {}),
-        2.53: (3, 0.37, texts, "score", f"scores ÷ √{d_k}", lit),
-        4.18: (3, 0.35, weights, "weight", "weights", lit | {"mask": mask}),
-        5.51: (2, 0.25, v, "value", "v", {}),
-        6.2: (4, 0.33, context, "output", "context", lit),
-    }
-    _draw_product(
-        picture, now, top + T * LINE / 2, ("3×", "3=", "3mask →", "4×", "4="), grids
-    )
+        texts = [[format_number(s, 1) for s in line] for line in scores.tolist()]
+        grids = [(0.66, 0.27, q, "query", "q", lit)]
+        grids += [(1.47, 0.27, k.mT, "key", "k.mT", {})]
+        grids += [(5.51, 0.25, v, "value", "v", {})]
+        found = [(2.53, 0.37, texts, "score", f"scores ÷ √{d_k}", lit)]
+        found += [(4.18, 0.35, weights, "weight", "weights", lit | {"mask": mask})]
+        if now >= 4:
+            end = 6.2, 0.33, context, "output", "context", lit
+            grids = [*grids[:2], *found, grids[2], end]
+        signs = ("×", "=", "mask →", "×", "=") if now >= 4 else ()
+        _draw_product(picture, top + T * LINE / 2, signs, *grids)
 
 
-def _draw_joined(picture, now, words, joined, out_proj):
+def _draw_joined(picture, words, joined, out_proj):
     """Draw steps 5 and 6 of a layer: the heads side by side, and what comes of them."""
     T, D = joined.shape
-    top = 2.47 + 3 * T * LINE + 0.84
+    top = 3.31 + 3 * T * LINE
     code, axes = ".transpose(1, 2).flatten(2)", "B, T, D"
     _draw_code(picture, (0.15, top), 5, code, axes, 1, T, D)
-    if now >= 6:
-        _draw_code(picture, (4.3, top), 6, "out_proj(joined)", axes, 1, T, D)
-    style = {"rows": words, "columns": [0] * (D // 2) + [1] * (D // 2), "lit": T - 1}
-    grids = {
-        0.66: (5, 0.38, joined, "output", "joined", style),
-        3.0: (6, 0.3, out_proj, None, "out_proj", {}),
-        5.0: (6, 0.38, joined @ out_proj, "output", "output", {"lit": T - 1}),
-    }
-    _draw_product(picture, now, top + 0.7 + D * LINE / 2, ("6×", "6="), grids)
+    _draw_code(picture, (4.3, top), 6, "out_proj(joined)", axes, 1, T, D)
+    lit, both = {"lit": T - 1}, {"columns": [0] * (D // 2) + [1] * (D // 2)}
+    grids = [(0.66, 0.38, joined, "output", "joined", {"rows": words} | lit | both)]
+    grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
+    grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
+    _draw_product(picture, top + 0.7 + D * LINE / 2, "×=", *grids)
 
 
-def _draw_product(picture, now, middle, signs, grids):
-    """Draw what is there by now of grids at one height, with signs between them."""
+def _draw_product(picture, middle, signs, *grids):
+    """Draw grids at one height, with signs between them."""
     boxes = []
-    for left, (since, cell, values, role, name, style) in grids.items():
+    for left, cell, values, role, name, style in grids:
         at = left, middle - len(values) * LINE / 2
-        if now >= since:
-            box = picture.grid(at, values, role, name, cell=cell, **style)
-        boxes.append(box if now >= since else None)
+        boxes.append(picture.grid(at, values, role, name, cell=cell, **style))
     for sign, box, following in zip(signs, boxes, boxes[1:]):
-        if now >= int(sign[0]):
-            picture.sign(((box.right[0] + following.x) / 2, middle), sign[1:])
+        picture.sign(((box.right[0] + following.x) / 2, middle), sign)
 
 
 # --- 08 ---------------------------------------------------------------------------
