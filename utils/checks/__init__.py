@@ -2,28 +2,26 @@
 
 How `check("4.1", answer)` comes to its message, in the order in which to read the files:
 
-1. `reader` finds the exercise with `catalogue`, the table of all exercises and their
+1. `reader` finds the exercise in `catalogue`, the table of all exercises and their
    notebooks. `cells` says so if the newest cell with the definition isn't valid Python.
 2. `definition`: an exercise is a right answer, an ordinary function, with cases and known
    mistakes. All of them are in `exercises/`, and what several share in `shared/`.
 3. `submission` is what the reader hands in: a function as it is, a class as built modules.
-4. `examine` runs it on each case. If a result is wrong, the list FINDERS there is tried
-   from top to bottom, and the first that finds something explains the results.
+4. `examine` runs it on each case and collects diagnoses. Its two lists, EXPLANATIONS and
+   BESIDES, name all functions that are asked for one, in their order.
 5. `display` shows the message.
 
 They use the modules of `engine/`, which know no notebook and no single exercise:
 
 - `guard` protects the reader's session, and `values` compares results.
-- `mistakes` explains most answers. A known mistake is a line of the right answer that is
-  written wrong. It takes its place in the syntax tree, which becomes a function again.
-  The mistake, or the pair, that gives the answer's results on every case is named.
+- `mistakes` explains most answers: a line of the right answer is written wrong, and the
+  function with this line gives the answer's results. `returned` does it with wrong forms.
 - `reasons` explains common errors of Python, and `repair` looks for one small change to a
   reader's function that makes all results right.
-- `facts`, of a right answer too, are what results don't show, such as a dropout that
-  stays active. Where a notebook trains, an answer must also let gradients through.
+- `facts` are what results don't show, such as a lost gradient.
 - `messages` shows the first result that differs.
 
-`records` keeps what has passed, `overview` says what is next.
+`records` stores what has passed, and `overview` says what is next.
 """
 
 from utils.checks.cells import watch_cells

@@ -9,8 +9,9 @@ import torch
 
 from utils.checks.engine.guard import Outcome, seeded, supervised
 from utils.checks.engine.mistakes import IN_FORM, expect_lines, read_mistakes
+from utils.checks.engine.returned import as_expected
 from utils.checks.engine.values import agrees, clean, copied, same_form
-from utils.checks.submission import FunctionAnswer, ModuleAnswer, in_form
+from utils.checks.submission import FunctionAnswer, ModuleAnswer
 
 
 class Case:
@@ -73,13 +74,13 @@ class Run(Outcome):
 
     args: the arguments of the right answer; for a module, `learned` is first
     expected: what is right
-    compared: the exercise's method of that name
+    noted: diagnoses of the value's form, which has been made as expected
     """
 
     case: Case
     args: tuple
     expected: object
-    compared: Callable
+    noted: list
 
     @property
     def is_right(self):
@@ -92,13 +93,6 @@ class Run(Outcome):
         parts = self.value if isinstance(self.value, tuple) else (self.value,)
         nan = [part.isnan().all() for part in parts if torch.is_tensor(part)]
         return self.error is not None or any(nan)
-
-    def outcome_of(self, function):
-        """Return the outcome of a function on this case, compared like the answer."""
-        outcome = seeded(partial(self.compared, function), self.args)
-        if isinstance(outcome.error, KeyboardInterrupt):  # of the search for mistakes
-            raise outcome.error
-        return outcome
 
 
 @dataclass(eq=False)
@@ -177,15 +171,17 @@ class Exercise:
 
     def run_case(self, answer, case):
         """Run a prepared answer on a case; return the `Run`."""
-        call, args = answer.bind(case)
-        outcome = seeded(partial(self.compared, supervised()(call)), args)
-        expected = seeded(partial(self.compared, self.right), args).value
-        outcome.value, wrong_form = in_form(outcome.value, expected)
-        answer.mistakes += wrong_form
-        settings = {"case": case, "args": args, "expected": expected}
-        return Run(**vars(outcome), **settings, compared=self.compared)
+        function, args = answer.bind(case)
+        outcome = self.call(supervised()(function), args)
+        right = self.call(self.right, args).value
+        outcome.value, noted = as_expected(outcome.value, right)
+        return Run(**vars(outcome), case=case, args=args, expected=right, noted=noted)
 
-    def compared(self, function, *args):
+    def call(self, function, args):
+        """Return the outcome of a function: the reader's, the right or a wrong one."""
+        return seeded(partial(self._observed, function), args)
+
+    def _observed(self, function, *args):
         """Return a function's result, or what `observe` returns if its form is right."""
         if self.observe is None:
             return function(*args)

@@ -1,29 +1,29 @@
-"""Examine an answer: run it on all cases, and name what is wrong with it."""
+"""Examine an answer: run it on all cases, and say what is wrong with it.
+
+A diagnosis is a text "name: what the reader is told". What finds diagnoses is a function
+of a `Trial` that yields one, or two of them, or none.
+"""
 
 import inspect
-from collections import namedtuple
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from utils.checks.engine import mistakes as known
-from utils.checks.engine import reasons
-from utils.checks.engine.facts import lost_gradient
-from utils.checks.engine.guard import attempt, supervised
+from utils.checks.engine import facts, mistakes, reasons, repair
 from utils.checks.engine.messages import describe, difference
-from utils.checks.engine.mistakes import Diagnosis
-from utils.checks.engine.repair import find_repair
-from utils.checks.engine.values import Other, first_wrong
 from utils.checks.submission import AnswerRejected
 
 # What explains wrong results, from the surest to the slowest: the first that finds
-# something ends the search. Each is a function of a `Trial` that returns diagnoses.
-FINDERS = [
-    known.find_single_mistake,
+# something ends the search.
+EXPLANATIONS = [
+    mistakes.find_single_mistake,
     reasons.find_reason,
     reasons.find_unpacked_axes,
-    known.find_mistake_pair,
+    mistakes.find_mistake_pair,
     reasons.find_notebook_tensor,
-    find_repair,
+    repair.find_repair,
 ]
+# What else may be wrong, even if all results are right: all of it is looked for.
+BESIDES = [reasons.find_changed_input, facts.find_facts, facts.find_lost_gradient]
 
 
 @dataclass(frozen=True)
@@ -39,25 +39,50 @@ class Result:
         """Show nothing: the check has printed its message already."""
 
 
+class Trial(NamedTuple):
+    """An `Exercise`, an answer that `Exercise.prepare` returned, its `Run` on each case."""
+
+    exercise: object
+    answer: object
+    runs: list
+
+    @property
+    def noted(self):
+        """Return the diagnoses that are certain, whatever the results are."""
+        return sum((run.noted for run in self.runs), self.answer.noted)
+
+    @property
+    def is_right(self):
+        return all(run.is_right for run in self.runs)
+
+    @property
+    def shown(self):
+        """Return the run that the message shows, or None: one that is wrong."""
+        stopped = [run for run in self.runs if run.is_stopped]
+        return next((run for run in stopped or self.runs if not run.is_right), None)
+
+    @property
+    def changed(self):
+        """Return the first run that changed an argument in place, or None."""
+        return next((run for run in self.runs if run.changed is not None), None)
+
+
 def examine(exercise, answer):
     """Return the `Result` of an answer; its text has no heading yet."""
     try:
         prepared = exercise.prepare(answer)
-        runs = _run_cases(exercise, prepared)
+        trial = Trial(exercise, prepared, _run_cases(exercise, prepared))
     except AnswerRejected as rejected:
         name, text = rejected.args
         return Result(False, name, f"{text}\nExpected {exercise.expectation}.")
-    if runs[0].is_unfinished:
-        return _say_what_is_expected(exercise, answer, runs[0])
-    found, is_explained = _find_mistakes(Trial(exercise, prepared, runs))
-    mistakes = {}  # of several with the same name, the first
-    for mistake in found:
-        mistakes.setdefault(mistake.name, mistake)
-    if mistakes:
-        return _name_mistakes(exercise, [*mistakes.values()], runs, is_explained)
-    if not all(run.is_right for run in runs):
-        return Result(False, None, describe(exercise, runs))
-    return Result(True, None, f"{len(runs)} inputs tried, all right.")
+    if trial.runs[0].is_unfinished:
+        return _say_what_is_expected(exercise, answer, trial.runs[0])
+    diagnoses, is_explained = _diagnose(trial)
+    if diagnoses:
+        return _name_mistakes(trial, diagnoses, is_explained)
+    if not trial.is_right:
+        return Result(False, None, describe(exercise, trial.shown))
+    return Result(True, None, f"{len(trial.runs)} inputs tried, all right.")
 
 
 def _run_cases(exercise, answer):
@@ -93,58 +118,39 @@ def _has_code_below_the_stub(function):
     return bool(source.partition("raise NotImplementedError\n")[2].strip())
 
 
-# An `Exercise`, a prepared answer to it, and its runs on the cases.
-Trial = namedtuple("Trial", "exercise answer runs")
+def _diagnose(trial):
+    """Return all diagnoses, the most certain first, and whether they explain results."""
+    if trial.runs[-1].is_stopped:
+        return [*trial.noted, *reasons.find_reason(trial)], True
+    besides = [text for find in BESIDES for text in find(trial)]
+    if trial.is_right:
+        return trial.noted + besides, True
+    found = next(filter(None, ([*find(trial)] for find in EXPLANATIONS)), [])
+    # What is changed or random may be the cause, though nothing explains it.
+    is_explained = found or trial.changed or trial.answer.is_random
+    return trial.noted + found + besides, is_explained
 
 
-def _find_mistakes(trial):
-    """Return what is wrong with an answer, the most certain first.
-
-    Return also whether this explains the results.
-    """
-    exercise, answer, runs = trial
-    if runs[-1].is_stopped:
-        return answer.mistakes + reasons.find_reason(trial), True
-    changed = reasons.find_changed_input(trial)
-    besides = changed + _find_facts(trial)
-    if all(run.is_right for run in runs):
-        return answer.mistakes + besides, True
-    found = next(filter(None, (find(trial) for find in FINDERS)), [])
-    # What is changed or random may be the cause, though no finder names it.
-    return answer.mistakes + found + besides, found or changed or answer.is_random
-
-
-def _find_facts(trial):
-    """Return the diagnoses of the exercise's facts, unless a result is unusable."""
-    exercise, answer, runs = trial
-    arguments = answer.fact_arguments()
-    if arguments is None or any(isinstance(run.value, Other) for run in runs):
-        return []
-    results = [attempt(supervised()(fact), *arguments).value for fact in exercise.facts]
-    is_trained = exercise.is_trained or exercise.noun == "class"
-    is_sound = all(run.is_right and run.changed is None for run in runs)
-    # What is changed in place or in another form has no gradient to compare.
-    if is_trained and is_sound and not answer.mistakes:
-        results.append(lost_gradient(exercise, answer))
-    return [Diagnosis(text) for text in results if text]
-
-
-def _name_mistakes(exercise, mistakes, runs, is_explained):
+def _name_mistakes(trial, diagnoses, is_explained):
     """Return the result that names one mistake, or two of several."""
-    first, also = mistakes[0], None
-    text, shown = first.text, first.run or first_wrong(runs)
+    mistakes = {}  # of several with the same name, the first
+    for diagnosis in diagnoses:
+        name, text = diagnosis.split(": ", 1)
+        mistakes.setdefault(name, text)
+    (first, text), *others = mistakes.items()
     begin = "" if is_explained else "The check can't say why, but it found this: "
-    if len(mistakes) > 1:
-        count = "Two" if len(mistakes) == 2 else "More than two"
-        begin = begin or f"{count} things are wrong. " * (first.name != "one-change")
-        also = mistakes[1].name
+    also = None
+    if others:
+        also, more = others[0]
+        count = "Two" if len(others) == 1 else "More than two"
+        begin = begin or f"{count} things are wrong. " * (first != "one-change")
         told, colon, remedy = text.partition(": ")
-        if colon and mistakes[1].text.endswith(f": {remedy}"):  # say it once
+        if colon and more.endswith(f": {remedy}"):  # say it once
             text = f"{told}."
-        text = f"{text}\nAnd: {mistakes[1].text}"
+        text = f"{text}\nAnd: {more}"
     text = begin + text
-    if shown is None:
+    if trial.is_right:
         text += " Otherwise your results are right."
     else:
-        text = f"{difference(exercise, shown)}\n{text}"
-    return Result(False, first.name, text, also)
+        text = f"{difference(trial.exercise, trial.shown)}\n{text}"
+    return Result(False, first, text, also)

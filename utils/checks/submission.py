@@ -10,8 +10,7 @@ from torch import nn
 
 from utils.checks.engine.facts import dropout_in_eval, without_dropout
 from utils.checks.engine.guard import attempt, supervised
-from utils.checks.engine.mistakes import Diagnosis
-from utils.checks.engine.values import agrees, safe_text, same_form
+from utils.checks.engine.values import safe_text
 
 QKV = ("W_query", "W_key", "W_value")
 # What PyTorch says of a module that doesn't call `super().__init__()`, or too late.
@@ -22,40 +21,18 @@ class AnswerRejected(Exception):
     """Raised when the object isn't the kind of answer that is asked for."""
 
 
-def in_form(got, expected):
-    """Return a list of tensors as one tensor, and of a tuple the part that is expected.
-
-    Return also what was wrong, as a list of diagnoses.
-    """
-    is_sequence = isinstance(got, tuple | list) and len(got) > 0
-    if is_sequence and isinstance(expected, tuple) and len(got) == len(expected):
-        parts, wrong = zip(*map(in_form, got, expected))
-        return type(got)(parts), sum(wrong, [])
-    if not is_sequence or not torch.is_tensor(expected):
-        return got, []
-    stacked = attempt(lambda: torch.stack(got)).value
-    if stacked is not None and stacked.shape == expected.shape:
-        text = "list-for-tensor: You returned a list of tensors: make one tensor of it, with torch.stack."
-        return stacked, [Diagnosis(text)]
-    if type(got) is tuple:
-        text = "returns-a-tuple: You returned a tuple: return only the one tensor that is asked for."
-        part = max(got, key=lambda x: (same_form(x, expected), agrees(x, expected)))
-        return part, [Diagnosis(text)]
-    return got, []
-
-
 class FunctionAnswer:
     """An answer that is a function.
 
     written: what the reader wrote
-    mistakes: diagnoses that are certain whatever the results are
+    noted: diagnoses that are certain whatever the results are
     is_random: whether even without dropout two runs differ
     """
 
     def __init__(self, answer, right):
         if issubclass(type(answer), type) or not callable(answer):
             raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
-        self.written, self.mistakes, self.is_random = answer, [], False
+        self.written, self.noted, self.is_random = answer, [], False
         self.parameters = signature(right).parameters.values()
 
     def bind(self, case):
@@ -69,7 +46,7 @@ class FunctionAnswer:
         return self.written(*args[: len(args) - len(named)], **named)
 
     def fact_arguments(self):
-        """Return the arguments of the facts, or None if there is nothing to examine."""
+        """Return what the facts of an exercise take."""
         return (self.written,)
 
 
@@ -86,7 +63,7 @@ class ModuleAnswer:
         if not issubclass(type(answer), type) or not issubclass(answer, nn.Module):
             text = f"You passed {safe_text(answer)}: pass a class of yours, without "
             raise AnswerRejected("not-a-module", f"{text}(), based on nn.Module.")
-        self.written, self.mistakes = answer, []
+        self.written, self.noted = answer, []
         self.projections, self.built = exercise.projections, {}
         parameters = exercise.class_signature.partition("(")[2].rstrip(")")
         self.named, self.is_random = namedtuple("Build", parameters), False
@@ -97,9 +74,9 @@ class ModuleAnswer:
         return partial(self.run, made), (learned, *case.args)
 
     def fact_arguments(self):
-        """Return a module and its `learned`, or None if it could not be built."""
+        """Return a module, None if it could not be built, and its `learned`."""
         made, learned = next(iter(self.built.values()))
-        return None if made.error else (made.value, learned)
+        return made.value, learned
 
     def build(self, arguments):
         """Return the outcome of building a module in eval mode, and its `learned`.
@@ -112,7 +89,7 @@ class ModuleAnswer:
             learned = self.read(made.value, arguments)
             noise = attempt(supervised()(dropout_in_eval), made.value, learned).value
             if noise:
-                self.mistakes.append(Diagnosis(noise))
+                self.noted.append(noise)
                 calm = without_dropout(learned.build)
                 made = self.make(calm)
                 learned = self.read(made.value, calm)
@@ -145,7 +122,7 @@ class ModuleAnswer:
             bias = getattr(layer, "bias", None)
             if isinstance(bias, torch.Tensor) and name != "out_proj":
                 text = f"unasked-bias: Your `{name}` has a bias: none of the three projections should have one, so pass bias=False to each."
-                self.mistakes.append(Diagnosis(text))
+                self.noted.append(text)
                 bias.data.zero_()
             wide = build.d_out if name == "out_proj" else build.d_in
             setattr(learned, name, read_matrix(layer, name, (wide, build.d_out)))
@@ -154,7 +131,7 @@ class ModuleAnswer:
             other = owners.setdefault(getattr(layer, "weight", layer), name)
             if other != name:
                 text = f"shared-weights: Your `{other}` and `{name}` are the same matrix. Make two."
-                self.mistakes.append(Diagnosis(text))
+                self.noted.append(text)
         return learned
 
 

@@ -9,7 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from torch.overrides import TorchFunctionMode
 
 from utils.checks.engine.guard import attempt, supervised
-from utils.checks.engine.values import agrees, number
+from utils.checks.engine.values import Other, agrees, number
 
 # Shares count as equal if they differ by less: by five standard deviations of the share
 # that dropout drops, which is far more than rounding.
@@ -148,15 +148,34 @@ def drops_together(dropped, seen):
     return False
 
 
-def lost_gradient(exercise, answer):
-    """Name an input that doesn't get the gradient it gets from the right answer."""
-    call, args = answer.bind(exercise.cases[0])
+def find_facts(trial):
+    """Name what the exercise's own facts find, unless a result can't be used."""
+    if not any(isinstance(run.value, Other) for run in trial.runs):
+        yield from facts_of(trial.exercise, *trial.answer.fact_arguments())
+
+
+def facts_of(exercise, *arguments):
+    """Yield what the facts of an exercise find in an answer."""
+    outcomes = [attempt(supervised()(fact), *arguments) for fact in exercise.facts]
+    yield from filter(None, (outcome.value for outcome in outcomes))
+
+
+def find_lost_gradient(trial):
+    """Name an input that doesn't get the gradient it gets from the right answer.
+
+    A result in another form, or of inputs that were changed, has none to compare.
+    """
+    exercise = trial.exercise
+    is_trained = exercise.is_trained or exercise.noun == "class"
+    if not is_trained or not trial.is_right or trial.changed or trial.noted:
+        return
+    call, args = trial.answer.bind(exercise.cases[0])
     got = attempt(supervised()(_gradients), call, args).value or [None] * len(args)
     right = _gradients(exercise.right, args)
     for name, gradient, expected in zip(exercise.inputs, got, right):
         if not agrees(gradient, expected):
-            return f"no-gradient: No gradient reaches `{name}`, or only a part of it, so nothing before it would be trained: look for .detach(), .data, torch.no_grad(), .item(), .tolist() and torch.tensor(…)."
-    return None
+            yield f"no-gradient: No gradient reaches `{name}`, or only a part of it, so nothing before it would be trained: look for .detach(), .data, torch.no_grad(), .item(), .tolist() and torch.tensor(…)."
+            return
 
 
 def _gradients(function, args):

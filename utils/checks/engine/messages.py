@@ -7,9 +7,8 @@ import torch
 from utils.checks.engine import values
 
 
-def describe(exercise, runs):
-    """Return what is wrong on the first input on which something is."""
-    run = values.first_wrong(runs)
+def describe(exercise, run):
+    """Return what is wrong in a run of which nothing is known."""
     text = difference(exercise, run)
     if run.error or type(run.value) is type(run.expected):
         return text

@@ -12,16 +12,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from itertools import combinations
 
-from utils.checks.engine.values import agrees, first_wrong, safe_text
-from utils.checks.shared import returned
-
-
-class Diagnosis:
-    """What the reader is told of a mistake, "name: text", and a run that shows it."""
-
-    def __init__(self, heading, run=None):
-        self.name, self.text = heading.split(": ", 1)
-        self.run = run
+from utils.checks.engine import returned
+from utils.checks.engine.values import agrees, safe_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,55 +144,53 @@ IN_FORM = read_mistakes(returned.RETURNED, returned.form)
 
 
 def find_single_mistake(trial):
-    """Return the diagnosis of the mistake that gives all results, in a list, or []."""
-    exercise, _, runs = trial
-    wrong_first = sorted(runs, key=lambda run: run.is_right)  # rule out the most
-    for mistake in exercise.known:
-        if reproduces(exercise.right, wrong_first, mistake):
-            return _diagnoses(trial, mistake)
-    return []
+    """Name the mistake that gives all results."""
+    wrong_first = sorted(trial.runs, key=lambda run: run.is_right)  # rule out the most
+    for mistake in trial.exercise.known:
+        if reproduces(trial.exercise, wrong_first, mistake):
+            yield from _diagnoses(trial, mistake)
+            return
 
 
 def find_mistake_pair(trial):
-    """Return the diagnoses of two mistakes that give all results together, or [].
+    """Name two mistakes that give all results together.
 
     If several pairs fit that have no name in common, none is named.
     """
     known, runs = trial.exercise.known, trial.runs
-    telling = [run for run in runs if not run.hides_others]
-    shown = first_wrong(telling) or first_wrong(runs)
+    telling = [run for run in runs if not (run.is_right or run.hides_others)]
+    first = telling[0] if telling else trial.shown  # rules out the most
     pairs = [
         (one, other)
         for one, other in combinations(known, 2)
         if one.goes_with(other)
-        and reproduces(trial.exercise.right, [shown, *runs], one, other)
+        and reproduces(trial.exercise, [first, *runs], one, other)
     ]
     names = [{mistake.name for mistake in pair} for pair in pairs]
-    needed = 2 if shown.hides_others else 1
-    if not pairs or len(set.intersection(*names)) < needed:
-        return []
-    return _diagnoses(trial, *min(pairs, key=lambda pair: known.index(pair[1])))
+    needed = 2 if first.hides_others else 1
+    if pairs and len(set.intersection(*names)) >= needed:
+        named = min(pairs, key=lambda pair: known.index(pair[1]))
+        yield from _diagnoses(trial, *named)
 
 
 def _diagnoses(trial, *mistakes):
-    """Return a `Diagnosis` for each of these mistakes, shown by a run that they fit."""
-    exercise, _, runs = trial
-    fitting = [run for run in runs if reproduces(exercise.right, [run], *mistakes)]
-    run = first_wrong(fitting) or first_wrong(runs)
-    values = {}
-    run.outcome_of(partial(apply_mistakes(exercise.right, *mistakes), variables=values))
+    """Return the diagnoses of these mistakes, with values of the run that is shown."""
+    exercise, values = trial.exercise, {}
+    mistaken = partial(apply_mistakes(exercise.right, *mistakes), variables=values)
+    exercise.call(mistaken, trial.shown.args)
     values["returns"] = exercise.returns
-    texts = [f"{m.name}: {m.text.format(**values)}" for m in mistakes]
-    return [Diagnosis(text, run) for text in texts]
+    return [f"{m.name}: {m.text.format(**values)}" for m in mistakes]
 
 
-def reproduces(right, runs, *mistakes):
+def reproduces(exercise, runs, *mistakes):
     """Return whether mistakes together give what the answer gave in these runs."""
-    mistaken = apply_mistakes(right, *mistakes)
-    return all(_same_outcome(run, run.outcome_of(mistaken)) for run in runs)
+    mistaken = apply_mistakes(exercise.right, *mistakes)
+    return all(_same_outcome(run, exercise.call(mistaken, run.args)) for run in runs)
 
 
 def _same_outcome(run, other):
+    if isinstance(other.error, KeyboardInterrupt):  # of the search for mistakes
+        raise other.error
     if other.error is None or run.error is None:
         return other.error is run.error and agrees(run.value, other.value)
     text, whole_text = (safe_text(error, 300) for error in (other.error, run.error))

@@ -7,9 +7,8 @@ import sys
 import torch
 
 from utils.checks.engine.guard import NeverEnds
-from utils.checks.engine.mistakes import Diagnosis
-from utils.checks.engine.values import first_wrong, safe_text
-from utils.checks.shared.returned import LOST_AXIS
+from utils.checks.engine.returned import LOST_AXIS
+from utils.checks.engine.values import safe_text
 
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
@@ -25,26 +24,24 @@ TYPE_ERRORS = {  # what the message of a TypeError contains: what explains it
 
 def find_reason(trial):
     """Explain common errors of Python."""
-    run = first_wrong([run for run in trial.runs if run.is_stopped] or trial.runs)
-    error, heading = run.error, ""
+    run, error = trial.shown, trial.shown.error
     message = str(error) if isinstance(error, TypeError) else ""
+    known = [t for m, t in TYPE_ERRORS.items() if all(w in message for w in m.split())]
     if isinstance(error, NeverEnds):
-        heading = "never-ends: Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
+        yield "never-ends: Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
     elif run.value is None and not error:
-        heading = "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch."
-    elif known := [
-        m for m in TYPE_ERRORS if all(word in message for word in m.split())
-    ]:
-        heading = TYPE_ERRORS[known[0]]
+        yield "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch."
+    elif known:
+        yield known[0]
     elif isinstance(error, NameError) and (line := IMPORTS.get(error.name)):
-        heading = f"import-missing: You use `{error.name}` without an import: put `{line}` at the top of your cell."
+        yield f"import-missing: You use `{error.name}` without an import: put `{line}` at the top of your cell."
     elif isinstance(error, NameError) and trial.exercise.noun == "class":
         made, _ = trial.answer.build(run.case.build)
         if hasattr(made.value, name := error.name):
-            heading = f"self-missing: You use `{name}` without `self.`: __init__ stored it in the module, so write `self.{name}`."
+            yield f"self-missing: You use `{name}` without `self.`: __init__ stored it in the module, so write `self.{name}`."
     elif (function := _function_of(trial)) and "squeeze" in function.__code__.co_names:
-        heading = LOST_AXIS if all(map(_is_right_or_cut, trial.runs)) else ""
-    return [Diagnosis(heading, run)] if heading else []
+        if all(map(_is_right_or_cut, trial.runs)):
+            yield LOST_AXIS
 
 
 def _function_of(trial):
@@ -60,14 +57,12 @@ def _is_right_or_cut(run):
 
 def find_unpacked_axes(trial):
     """Name an input with three axes whose shape isn't taken apart into three."""
-    run = first_wrong(trial.runs)
+    run = trial.shown
     inputs = zip(trial.exercise.inputs, run.args)
     names = [name for name, x in inputs if getattr(x, "ndim", 0) == 3]
     line = run.where.partition("> ")[2].partition("\n")[0]
     if names and "to unpack" in safe_text(run.error) and ".shape" in line:
-        text = f"axes-unpacked: `{names[0]}` has three axes, (B, T, D): take all of them apart, `B, T, D = {names[0]}.shape`."
-        return [Diagnosis(text)]
-    return []
+        yield f"axes-unpacked: `{names[0]}` has three axes, (B, T, D): take all of them apart, `B, T, D = {names[0]}.shape`."
 
 
 def find_notebook_tensor(trial):
@@ -78,18 +73,14 @@ def find_notebook_tensor(trial):
         value = function.__globals__.get(name)
         if isinstance(value, torch.Tensor) and value.numel() > 1:  # no constant
             own = ", ".join(inspect.signature(function).parameters)
-            text = f"notebook-tensor: Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {own}."
-            return [Diagnosis(text)]
-    return []
+            yield f"notebook-tensor: Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {own}."
+            return
 
 
 def find_changed_input(trial):
     """Name an answer that changes an input in place."""
-    for run in trial.runs:
-        if run.changed is not None:
-            name = trial.exercise.inputs[run.changed]
-            is_tensor = isinstance(run.args[run.changed], torch.Tensor)
-            copy = f"`{name}.clone()`" if is_tensor else "a copy"
-            text = f"input-changed: Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}."
-            return [Diagnosis(text)]
-    return []
+    if run := trial.changed:
+        name = trial.exercise.inputs[run.changed]
+        is_tensor = isinstance(run.args[run.changed], torch.Tensor)
+        copy = f"`{name}.clone()`" if is_tensor else "a copy"
+        yield f"input-changed: Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}."

@@ -9,8 +9,9 @@ import textwrap
 from contextlib import redirect_stdout, suppress
 from itertools import islice
 
-from utils.checks.engine.guard import attempt, supervised
-from utils.checks.engine.mistakes import Diagnosis, build
+from utils.checks.engine.facts import facts_of
+from utils.checks.engine.guard import supervised
+from utils.checks.engine.mistakes import build
 from utils.checks.engine.values import agrees
 
 ATTEMPTS = 1500
@@ -24,32 +25,30 @@ EFFECTS = {"input", "open", "breakpoint", "exec", "eval", "globals"}
 
 
 def find_repair(trial):
-    """Return a diagnosis that states the change, in a list, or []."""
+    """State the change, and the facts of the changed function."""
     function = trial.answer.written
     try:
         source = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(source).body[0]
     except (OSError, TypeError, SyntaxError):  # in no cell, or a part of a line
-        return []
+        return
     is_plain = type(tree) is ast.FunctionDef and inspect.isfunction(function)
     tree.decorator_list = []  # they return the function as it is
     if not is_plain or not _only_computes(tree, function):
-        return []  # because side effects would be repeated up to 1,500 times
+        return  # because side effects would be repeated up to 1,500 times
     for old, new in islice(_changes(tree, function.__code__.co_varnames), ATTEMPTS):
         with suppress(Exception), redirect_stdout(io.StringIO()):
             changed = build(_with(tree, old, new), dict(function.__globals__))
             for run in sorted(trial.runs, key=lambda run: run.is_right):
-                outcome = supervised()(run.outcome_of)(changed)
+                outcome = trial.exercise.call(supervised()(changed), run.args)
                 if outcome.is_stopped:
-                    return []
+                    return
                 if outcome.error or not agrees(outcome.value, run.expected):
                     break
             else:
-                facts = [supervised()(fact) for fact in trial.exercise.facts]
-                besides = [attempt(fact, changed).value for fact in facts]
-                texts = _describe(old, new, source), *filter(None, besides)
-                return [Diagnosis(text) for text in texts]
-    return []
+                yield _describe(old, new, source)
+                yield from facts_of(trial.exercise, changed)
+                return
 
 
 def _only_computes(tree, function):

@@ -86,11 +86,6 @@ def agrees(got, expected):
     return got == expected
 
 
-def first_wrong(runs):
-    """Return the first run that is wrong, or None."""
-    return next((run for run in runs if not run.is_right), None)
-
-
 def close(got, expected):
     """Compare entry by entry in float64, with room for rounding in the answer.
 

@@ -1,13 +1,39 @@
-"""What goes wrong when a result is returned, in every exercise.
+"""Wrong forms of a result, in every exercise, such as a list or a lost axis.
 
-What a right answer returns goes through `form`, whose lines say which parts are
-returned, and in which form. The mistakes are wrong lines of it. If a change fails, the
-result is left alone.
+In two forms, a result can still be compared: `as_expected` makes it what it should be.
+For the others, what a right answer returns goes through `form`, whose lines say which
+parts are returned, and in which form. The mistakes are wrong lines of it. If a change
+fails, the result is left alone.
 """
 
 from contextlib import suppress
 
-import torch  # noqa: F401 — for the lines
+import torch
+
+from utils.checks.engine.guard import attempt
+from utils.checks.engine.values import agrees, same_form
+
+
+def as_expected(got, expected):
+    """Return a list of tensors as one tensor, and of a tuple the part that is expected.
+
+    Return also the diagnoses, a list.
+    """
+    is_sequence = isinstance(got, tuple | list) and len(got) > 0
+    if is_sequence and isinstance(expected, tuple) and len(got) == len(expected):
+        parts, wrong = zip(*map(as_expected, got, expected))
+        return type(got)(parts), sum(wrong, [])
+    if not is_sequence or not torch.is_tensor(expected):
+        return got, []
+    stacked = attempt(lambda: torch.stack(got)).value
+    if stacked is not None and stacked.shape == expected.shape:
+        text = "list-for-tensor: You returned a list of tensors: make one tensor of it, with torch.stack."
+        return stacked, [text]
+    if type(got) is tuple:
+        text = "returns-a-tuple: You returned a tuple: return only the one tensor that is asked for."
+        part = max(got, key=lambda x: (same_form(x, expected), agrees(x, expected)))
+        return part, [text]
+    return got, []
 
 
 def form(result):
