@@ -8,9 +8,9 @@ import torch
 
 from utils.pages import NOTEBOOKS, read_cells
 
-# Which notebook asks what, in the order of the course, whatever is on disk. Exercise 2.2
-# is `exercise_2_2` in the module of notebook 02, `exercises/embeddings.py`. Behind an id
-# stands the module of `utils` with the course's own version, or None.
+# Which notebook asks what, in the order of the pages: 8.4 is on an earlier page than 8.2.
+# Exercise 2.2 is `exercise_2_2` in the module of notebook 02, `exercises/embeddings.py`.
+# After an id comes the module of `utils` with the course's own version, or None.
 ASKED = {
     "00_start_here": {},
     "01_tokens": {"1.1": "tokenizer", "1.2": "data"},

@@ -30,11 +30,9 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     """
     known = _find(exercise)
     if known is None:
-        ids = ", ".join(each.id for each in catalogue.exercises())
+        ids = ", ".join(sorted((e.id for e in catalogue.exercises()), key=float))
         text = f"There is no such exercise. Expected one of the ids {ids}."
-        if type(exercise) in (int, float):
-            text += f'\nPut quotes around the id: check("{exercise}", …).'
-        result = Result(False, "no-such-exercise", text)
+        result = Result(False, "no-such-exercise", text + _ask_for_quotes(exercise))
         return _show(f"Exercise {safe_text(exercise)}", result)
     result, name = _examine(known, answer), catalogue.record_name(exercise, known)
     message = result.message
@@ -62,6 +60,11 @@ def _find(id):
     exercises = catalogue.exercises() if type(id) is str else []
     id = catalogue.HOUR.get(id, id) if exercises else id
     return next((exercise for exercise in exercises if exercise.id == id), None)
+
+
+def _ask_for_quotes(id):
+    """Return what to say of an id that is a number, else ""."""
+    return f'\nPut quotes around the id: "{id}".' if type(id) in (int, float) else ""
 
 
 def _label(id):
@@ -106,7 +109,7 @@ def solution(exercise: str, passed: bool = True):
     finished = catalogue.course_version(known) if known else None
     if finished is None:
         text = "expected the id of an exercise whose function utils has as well, got "
-        raise ValueError(text + safe_text(exercise))
+        raise ValueError(text + safe_text(exercise) + _ask_for_quotes(exercise))
     name = catalogue.record_name(exercise, known)
     if name in _passed_answers:
         print(f"Using your own {known.name}.")

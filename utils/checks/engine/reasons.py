@@ -15,7 +15,6 @@ IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
 IMPORTS |= {"F": "from torch.nn import functional as F"}
 TYPE_ERRORS = {  # what the message of a TypeError contains: what explains it
     "int float": "float-for-size: You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`.",
-    "unexpected keyword": "other-parameters: Your parameters have other names than the card's, by which later cells pass them: take those of the stub.",
     "softmax missing": "dim-missing: You don't say along which axis the softmax runs: `dim=-1` is along each row.",
     "Linear": "layer-not-called: You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix.",
     "return_types": "pair-not-taken-apart: You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`.",
@@ -31,6 +30,8 @@ def find_reason(trial):
         yield "never-ends: Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
     elif run.value is None and not error:
         yield "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch."
+    elif "argument" in message and not run.where:  # the call itself failed
+        yield "other-parameters: Your parameters aren't those of the card, which later cells pass: take those of the stub."
     elif known:
         yield known[0]
     elif isinstance(error, NameError) and (line := IMPORTS.get(error.name)):

@@ -140,7 +140,8 @@ def _other_text(node, leaves):
     text, others = ast.unparse(node), []
     if text in leaves or text.lstrip("-").isdigit():
         others = [*leaves, "-2", "-1", "0", "1", "2"]
-    if not isinstance(node, LINES | ast.Constant | ast.Tuple | ast.Slice):
+    kept = LINES | ast.Constant | ast.Tuple | ast.Slice | ast.Starred
+    if not isinstance(node, kept):
         others += [pattern.format(f"({text})") for pattern in WRAPPED]
     return [ast.parse(other, mode="eval").body for other in others]
 
