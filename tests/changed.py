@@ -1,4 +1,4 @@
-"""Run what a change touches: `python -m tests.changed [BASE]`; see CONTRIBUTING.md.
+"""Run what a change touches: `python -m tests.changed [BASE]`; see tests/README.md.
 
 The change is everything that differs from the commit BASE, new files included. Without
 BASE it is everything since this branch left `main`. What a function or class uses are

@@ -36,7 +36,8 @@ def run(course, *words):
 
 
 def test_the_commands_for_single_tests_pass_with_the_added_mistake(course):
-    commands = re.findall(r"`python -m (pytest tests/test_mistakes.py -k \S+)`", PAGE)
+    pages = PAGE + (ROOT / "tests/README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"`python -m (pytest tests/test_mistakes.py -k \S+)`", pages)
     assert len(commands) == 2
     for words in commands:
         assert "1 passed" in run(course, "-m", *words.split())
