@@ -317,8 +317,7 @@ def test_the_map_colours_what_has_passed_and_what_is_begun(own_progress, monkeyp
     tile = r"border: 2px solid (#\w+);[^>]*><a [^>]*>([^<]+)</a> <span [^>]*>([^<]*)<"
     tiles = {title: (color, text) for color, title, text in re.findall(tile, shown[1])}
     assert len(tiles) == len(NUMBERED) + 1  # and the hour
-    whole = f"{len(embeddings)} of {len(embeddings)} passed ✓"
-    assert tiles["02 Embeddings"] == (PASSED[2], whole)
+    assert tiles["02 Embeddings"][0] == PASSED[2] and "✓" in tiles["02 Embeddings"][1]
     color, text = tiles["03 Context vectors"]
     assert color == NOT_YET[2] and re.match(r"1 of \d+ passed, ", text)
     begun = {"02 Embeddings", "03 Context vectors"}

@@ -81,7 +81,7 @@ def test_the_readme_states_the_minutes_of_each_notebook_and_the_hours_of_them():
 
 
 # `utils` has four levels: the library is 0. A module imports from its own level and
-# from those below.
+# from those below, and the engine of the checks from itself.
 LEVELS = {"training": 1, "parallel": 1, "experiments": 2}
 LEVELS |= dict.fromkeys(("plots", "checks", "clinic"), 3)
 MODULES = sorted((ROOT / "utils").rglob("*.py"))
@@ -95,6 +95,7 @@ def test_a_module_imports_only_from_its_level_and_those_below(path):
         assert package != "tests", name
         if package == "utils":
             assert LEVELS.get(inside, 0) <= LEVELS.get(part, 0), name
+            assert "engine" not in path.parts or name.startswith("utils.checks.engine")
 
 
 def pins(name):

@@ -20,7 +20,11 @@ ASKED = {
     "04_scaled_dot_product_attention": {"4.1": "attention", "4.2": "attention"},
     "05_causal_masks": {"5.1": "attention", "5.2": "attention"},
     "deeper/padding_and_empty_rows": {"5.3": "attention", "5.4": "attention"},
-    "06_multi_head_attention": dict.fromkeys(("6.1", "6.2", "6.3"), "attention"),
+    "06_multi_head_attention": {
+        "6.1": "attention",
+        "6.2": "attention",
+        "6.3": "attention",
+    },
     "07_the_clinic": {"patient 10": None, "patient 212": None},
     "deeper/two_mistakes_at_once": {"patient 512": None},
     "08_tiny_gpt": {"8.1": "model", "8.4": "model"},

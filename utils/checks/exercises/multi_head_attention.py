@@ -79,11 +79,7 @@ exercise_6_2 = Exercise(
 HEADS = {
     "width = learned.build.d_out": "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √d_k, the root of one head's width.",
     "width = num_heads": "scale-of-heads: You divided the scores by √{num_heads}, the root of the number of heads: divide by √d_k, the root of one head's width.",
-}
-HEADS |= {
-    f"rows, columns = {n}, {n}": of_masks.OTHER_AXIS for n in ("num_heads", "d_k")
-}
-HEADS |= {
+    "rows, columns = num_heads, num_heads OR rows, columns = d_k, d_k": of_masks.OTHER_AXIS,
     "dim = 1 OR dim = 1; hidden = scores.masked_fill(~mask, -1e9)": "softmax-over-heads: You used dim=1, which is the head axis: use dim=-1, so that the weights sum to 1 over the keys.",
     "products = query @ key.transpose(1, 2)": "heads-and-words-exchanged: You exchanged heads and words of `k`: exchange its last two axes, `k.mT`.",
     "projected = joined.mT.flatten(0, 1) @ learned.out_proj": "merged-twice: You merged the heads twice. If you did it in `attend`, `forward` already does this: return `weights @ v`.",
