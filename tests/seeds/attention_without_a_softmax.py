@@ -7,6 +7,7 @@ import torch
 
 from tests.seeds import definitions
 from utils import pages
+from utils.experiments import is_right
 
 pairs = pages.definitions("13_attention_without_a_softmax")
 
@@ -18,12 +19,18 @@ def main(seed):
 
 
 def rules(page, seed):
-    """Recall 24 pairs of each kind of list by each rule."""
+    """Recall 24 pairs of each kind of list by each rule, new pairs and old ones."""
     found = {}
     for kind, draw in page["LISTS"].items():
         for name, rule in page["RULES"].items():
             build = partial(pairs.PairReader, rule)
-            found[f"{kind}: {name}"] = pairs.trained_accuracy(build, draw, seed)
+            reader = pairs.train_recall(build, draw, seed)
+            letters, _, asked, _ = lists = draw(2000, 24)
+            right = is_right(reader, lists).float()
+            found[f"{kind}: {name}"] = right.mean()
+            last = pairs.last_positions(letters == asked[:, None])[:, 0]
+            newest, oldest = right[last >= 18].mean(), right[last < 6].mean()
+            found[f"{kind}: {name}, newest quarter minus oldest"] = newest - oldest
         gain = found[f"{kind}: correct"] - found[f"{kind}: add"]
         found[f"{kind}: correct minus add"] = gain
     return found
@@ -51,11 +58,6 @@ def stacks(page, seed):
         build = partial(pairs.StackReader, layers)
         for kind, draw in kinds.items():
             found[f"{kind}: {name}"] = pairs.trained_accuracy(build, draw, seed)
-    draw, hybrid = kinds["20 letters return"], stacks["hybrid of both"]
-    turned, late = partial(pairs.StackReader, hybrid[::-1]), "hybrid, 2,400 steps"
-    first = pairs.trained_accuracy(turned, draw, seed)
-    build = partial(pairs.StackReader, hybrid)
-    found[f"20 letters return: {late}"] = pairs.trained_accuracy(
-        build, draw, seed, 2400
-    )
+    turned = partial(pairs.StackReader, stacks["hybrid of both"][::-1])
+    first = pairs.trained_accuracy(turned, kinds["20 letters return"], seed)
     return found | {"20 letters return: delta first": first}
