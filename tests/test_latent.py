@@ -52,7 +52,7 @@ def test_latent_attention_is_that_of_deepseek_v3(absorbed):
     "function, sizes, message",
     [
         (latent_keys_values, [(7, 5), (3, 5, 11), (3, 5, 13)], r"\(B, S, d_c\), got"),
-        (absorbed_scores, [(2, 4, 1, 11), (2, 7, 5), (3, 5, 11)], r"3, 1, 11\), got"),
+        (absorbed_scores, [(2, 4, 1, 11), (2, 7, 5), (3, 5, 11)], r"H = 4, d_c = 5"),
         (lambda: layer(rotary_dim=3), [], "expected rotary=True with a rope_base or"),
         (lambda x: layer()(x.double(), absorbed="x"), [(1, 2, 5)], "absorbed as True"),
     ],

@@ -37,7 +37,7 @@ W_1 = torch.ones(6, 6)
     "function, inputs, message",
     [
         (parallel.mlp_part, (*[W_1] * 5, -1, 3), "rank to be .* got -1"),
-        (parallel.mlp_part, (W_1[:, :3], *[W_1] * 4, 0, 2), r", 6\), got \(6, 3\)"),
+        (parallel.mlp_part, (W_1[:, :3], *[W_1] * 4, 0, 2), r"D = 6\), got \(6, 3"),
         (
             parallel.merge_parts,
             [(W_1, W_1)] * 2,

@@ -31,10 +31,14 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     num_axes = max(1, scores.dim())
     if not (require.is_whole(dim) and -num_axes <= dim < num_axes):
         require.refuse(f"dim as an axis of scores {tuple(scores.shape)}", repr(dim))
-    if not scores.is_floating_point():  # differences of small integers would wrap
-        return softmax(scores.double(), dim).to(torch.get_default_dtype())
     if not scores.numel():
         return torch.exp(scores)
+    if not scores.is_floating_point():  # float32 has no 2^24 + 1, but the differences
+        scores = scores.long() - scores.long().amax(dim=dim, keepdim=True)
+        is_wrapped = scores > 0  # below -2^63
+        scores = scores.to(torch.get_default_dtype()).masked_fill(
+            is_wrapped, -torch.inf
+        )
     exponentials = torch.exp(scores - scores.amax(dim=dim, keepdim=True))
     dtype = torch.promote_types(exponentials.dtype, torch.float32)  # float16 is narrow
     total = exponentials.sum(dim=dim, keepdim=True, dtype=dtype)
@@ -51,8 +55,7 @@ def attention_weights(x: Tensor) -> Tensor:
     tensor([[0.5000, 0.5000],
             [0.5000, 0.5000]])
     """
-    require.axes("x", x, "..., T, D")
-    require.floating("x", x)
+    require.floats("x (..., T, D)", x)
     require.that(x.shape[-1] > 0, "x of one feature or more", x.shape)
     return softmax(_products(x, x), dim=-1).to(x.dtype)
 
@@ -118,11 +121,10 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     tensor([[1., 0.],
             [0., 0.]])
     """
-    require.axes("scores", scores, "..., S")
-    require.floating("scores", scores)
+    require.floats("scores (..., S)", scores)
     if mask is None:
         return torch.softmax(scores, dim=-1)
-    require.mask("mask", mask, scores.shape)
+    require.mask("mask", mask, scores)
     weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
     return weights.masked_fill(~mask, 0.0)
 
@@ -200,7 +202,7 @@ def scaled_dot_product_attention(
     >>> output, weights
     (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
     """
-    leading = require.query_key_value(query, key, value)
+    leading = require.query_key_value(query, key, value)["..."]
     require.number("dropout_p", dropout_p, 1)
     if mask is not None:  # which may differ where only the values do
         query = query.expand(*leading, *query.shape[-2:])
@@ -232,19 +234,15 @@ def cross_attention(
 
     Source: Vaswani et al. 2017, section 3.2.3.
     """
-    require.axes("x", x, "..., T, D")
-    require.axes("encoded", encoded, "..., S, D")
-    require.alike(x=x, encoded=encoded, W_query=W_query, W_key=W_key, W_value=W_value)
-    for name, W in (("W_query", W_query), ("W_key", W_key), ("W_value", W_value)):
-        width = (x if name == "W_query" else encoded).shape[-1]
-        require.that(W.dim() == 2 and len(W) == width, f"{name} ({width}, …)", W.shape)
+    expected = "x (..., T, D); W_query (D, d_k); encoded (..., S, D_2); "
+    expected += "W_key (D_2, d_k); W_value (D_2, d_v)"
+    known = require.floats(expected, x, W_query, encoded, W_key, W_value)
+    if source_mask is not None:
+        known |= {"dtype": torch.bool}
+        require.shapes("source_mask (..., S)", source_mask, **known)
+        source_mask = source_mask[..., None, :]  # (..., 1, S)
     query, key, value = x @ W_query, encoded @ W_key, encoded @ W_value
-    mask = source_mask
-    if mask is not None:
-        leading = require.query_key_value(query, key, value)
-        require.mask("source_mask", mask, (*leading, key.shape[-2]))
-        mask = mask[..., None, :]  # (..., 1, S)
-    return scaled_dot_product_attention(query, key, value, mask)
+    return scaled_dot_product_attention(query, key, value, source_mask)
 
 
 def online_softmax_attention(
@@ -267,7 +265,7 @@ def online_softmax_attention(
     >>> online_softmax_attention(query, key, value, slice_size=2)
     tensor([[6.]])
     """
-    leading = require.query_key_value(query, key, value)
+    leading = require.query_key_value(query, key, value)["..."]
     require.sizes(slice_size=slice_size)
     maximum = torch.full_like(query[..., :1], -torch.inf)  # (..., T, 1)
     denominator = torch.zeros_like(maximum)  # (..., T, 1)
@@ -314,19 +312,15 @@ def attend_with_cache(
     tensor([[10.]])
     """
     require.cache(cache, tuple)
-    require.query_key_value(query, key, value)
-    T = query.shape[-2]
-    expected = "a query and a key for each new token"
-    require.that(key.shape[-2] == T, expected, query.shape, key.shape)
+    expected = "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)"
+    known = require.floats(expected, query, key, value, equal=True)
+    T = known["T"]
     if cache is not None:
         expected = "a cache of keys and values"
         require.that(len(cache) == 2, expected, f"{len(cache)} of them")
-        for stored, new in zip(cache, (key, value)):
-            require.alike(cache=stored, new=new)
-            is_same = stored.mT.shape[:-1] == new.mT.shape[:-1]  # but for the tokens
-            require.that(is_same, f"a cache for {tuple(new.shape)}", stored.shape)
+        expected = "cached keys (..., S, d_k); cached values (..., S, d_v)"
+        require.floats(expected, *cache, equal=True, **known)
         key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
-        require.query_key_value(query, key, value)
     S = key.shape[-2]
     positions = torch.arange(S, device=query.device)
     mask = positions <= positions[S - T :, None]  # (T, S): the new tokens are the last
@@ -359,7 +353,7 @@ class SelfAttention(nn.Module):
     def forward(
         self, x: Tensor, need_weights: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
-        require.features("x", x, self)
+        require.features("x", x, self, "..., T")
         require.flags(need_weights=need_weights)
         query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
         options = self._mask_and_dropout(x.shape[-2])
@@ -418,8 +412,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     tensor([[2, 3],
             [6, 7]])
     """
-    require.axes("x", x, "..., T, D")
-    width = x.shape[-1]
+    width = require.shapes("x (..., T, D)", x)["D"]
     require.divisible(width, num_heads)
     heads = x.reshape(*x.shape[:-1], num_heads, width // num_heads)  # (B, T, H, d_k)
     return heads.transpose(-3, -2)  # (B, H, T, d_k)
@@ -435,7 +428,7 @@ def merge_heads(x: Tensor) -> Tensor:
     >>> torch.equal(merge_heads(split_heads(x, num_heads=2)), x)
     True
     """
-    require.axes("x", x, "..., H, T, d_k")
+    require.shapes("x (..., H, T, d_k)", x)
     return x.transpose(-3, -2).flatten(-2)  # (B, T, H, d_k), then (B, T, H*d_k)
 
 
@@ -450,7 +443,7 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
 
     Source: Ainslie et al. 2023, section 2.2.
     """
-    require.axes("x", x, "..., H_kv, T, d_k")
+    require.shapes("x (..., H_kv, T, d_k)", x)
     require.sizes(n_rep=n_rep)
     return x.repeat_interleave(n_rep, dim=-3)
 
@@ -576,7 +569,7 @@ class MultiHeadAttention(nn.Module):
             if self.causal or self.rotary:
                 require.length(num_keys, self.context_length)
             return num_cached
-        require.features("x", x, self, dims=3)
+        require.features("x", x, self)
         require.tokens("context", context, self, padding_mask)
         is_valid = len(context) == len(x)
         require.that(is_valid, "a context for each sentence", context.shape, x.shape)
@@ -634,7 +627,11 @@ def attend_with_heads(
     >>> attend_with_heads(query, key, value)[0].flatten()
     tensor([3., 3.])
     """
-    num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
+    expected = "query (B, H, T, d_k); key (B, H_kv, S, d_k); value (B, H_kv, S, d_v)"
+    known = require.shapes(expected, query, key, value)
+    num_heads, num_kv_heads, shape = known["H"], known["H_kv"], query.shape[:3]
+    is_valid = num_heads % num_kv_heads == 0
+    require.that(is_valid, "H_kv that divides H", num_kv_heads, num_heads)
     if window is None:
         window = key.shape[2]
     else:

@@ -21,7 +21,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
     query, key: (..., T, d_k)
     value: (..., T, d_v)
-    returns: (..., T, d_v); ValueError for other shapes
+    returns: (..., T, d_v), of 16-bit inputs in float32, because the sums have no limit
 
     >>> linear_attention(torch.ones(2, 1), torch.ones(2, 1), torch.tensor([[3.0], [4]]))
     tensor([[3.],
@@ -31,6 +31,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """
     _check_inputs(query, key, value)
     state, outputs = _empty_state(key, value), []
+    query, key, value = (t.to(state.dtype) for t in (query, key, value))
     for t in range(key.shape[-2]):
         state = state + key[..., t, :, None] * value[..., t, None, :]  # (..., d_k, d_v)
         outputs.append(_read(state, query[..., t, :]))
@@ -54,7 +55,7 @@ def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tenso
 
     Source: Schlag et al. 2021, section 4.2.
     """
-    require.floating("beta", beta)
+    require.instance("beta", beta)
     return gated_delta_rule(query, key, value, beta, torch.ones_like(beta))
 
 
@@ -78,17 +79,16 @@ def gated_delta_rule(
     Source: Yang et al. 2025, *Gated Delta Networks*, equation 10.
     """
     _check_inputs(query, key, value, beta=beta, gate=gate)
-    require.between("beta", beta, 0, 1)
-    require.between("gate", gate, 0, 1)
-    require.alike(value=value, beta=beta, gate=gate)
-    state, outputs = _empty_state(key, value), []
+    state, outputs, dtype = _empty_state(key, value), [], value.dtype
+    inputs = (t.to(state.dtype) for t in (query, key, value, beta, gate))
+    query, key, value, beta, gate = inputs
     for t in range(key.shape[-2]):
         state = gate[..., t, None, None] * state
         known = _read(state, key[..., t, :])  # (..., d_v), so far for this key
         change = beta[..., t, None] * (value[..., t, :] - known)
         state = state + key[..., t, :, None] * change[..., None, :]  # (..., d_k, d_v)
         outputs.append(_read(state, query[..., t, :]))
-    return torch.stack(outputs, dim=-2)
+    return torch.stack(outputs, dim=-2).to(dtype)
 
 
 def attend_in_chunks(
@@ -117,27 +117,21 @@ def attend_in_chunks(
     Source: Yang et al. 2024, *Parallelizing Linear Transformers with the Delta Rule*,
     section 3.2.
     """
-    require.floating("beta", beta)
+    require.instance("beta", beta)
     log_gate = torch.zeros_like(beta) if log_gate is None else log_gate
     _check_inputs(query, key, value, beta=beta, log_gate=log_gate)
-    require.between("beta", beta, 0, 1)
-    require.between("log_gate", log_gate, -math.inf, 0)
     require.sizes(chunk_size=chunk_size)
     return _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size)
 
 
 def _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size=64):
     """Do so without looking at the values, which a layer knows to be right."""
-    dtype = torch.promote_types(value.dtype, torch.float32)
-    empty = _empty_state(key, value).to(dtype)
-    if state is not None:
-        require.floating("state", state)
-        expected = f"a state (..., d_k, d_v) = {tuple(empty.shape)}"
-        require.that(state.shape == empty.shape, expected, state.shape)
-    state, outputs = empty if state is None else state.to(dtype), []
-    inputs = [
-        t.to(dtype) for t in (query, key, value, beta[..., None], log_gate[..., None])
-    ]
+    empty, outputs = _empty_state(key, value), []
+    state = empty if state is None else state
+    known = require.floats("a new state (..., d_k, d_v)", empty)
+    require.floats("state (..., d_k, d_v)", state, equal=True, **known)
+    numbers = beta[..., None], log_gate[..., None]
+    inputs = [t.to(empty.dtype) for t in (query, key, value, *numbers)]
     for chunk in zip(*(t.split(chunk_size, dim=-2) for t in inputs)):
         output, state = _chunk(state, *chunk)
         outputs.append(output)
@@ -276,7 +270,11 @@ class DeltaAttention(nn.Module):
 
 
 def _empty_state(key, value):
-    return torch.zeros_like(key[..., 0, :, None] * value[..., 0, None, :])
+    """Return zeros (..., d_k, d_v), in float32 or wider: 16 bits are few for sums."""
+    product = key[..., 0, :, None] * value[..., 0, None, :]
+    return torch.zeros_like(
+        product, dtype=torch.promote_types(value.dtype, torch.float32)
+    )
 
 
 def _read(state, vector):
@@ -284,13 +282,12 @@ def _read(state, vector):
 
 
 def _check_inputs(query, key, value, **numbers):
-    require.query_key_value(query, key, value)
-    shapes = [tuple(t.shape) for t in (query, key, value)]
-    is_valid = shapes[0][:-1] == shapes[1][:-1] == shapes[2][:-1] and shapes[0][-2] > 0
-    expected = "query, key and value of the same tokens, one or more"
-    require.that(is_valid, expected, shapes)
+    """Expect tensors of the same tokens, and numbers in their range for each token."""
+    expected = "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)"
+    expected += "".join(f"; {name} (..., T)" for name in numbers)
+    parts = query, key, value, *numbers.values()
+    known = require.floats(expected, *parts, equal=True)
+    require.that(known["T"] > 0, "one token or more", query.shape)
     for name, given in numbers.items():
-        require.instance(name, given)
-        if given.shape != key.shape[:-1]:
-            expected = f"{name} {shapes[1][:-1]}, a number for each token"
-            require.refuse(expected, given.shape)
+        limits = (-math.inf, 0) if name == "log_gate" else (0, 1)
+        require.between(name, given, *limits)

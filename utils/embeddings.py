@@ -24,7 +24,7 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
     tensor([[5., 6.],
             [1., 2.]])
     """
-    require.axes("table", table, "V, D")
+    require.shapes("table (V, D)", table)
     require.real("table", table)
     require.token_ids(ids, len(table), table)
     return F.embedding(ids, table)
@@ -67,7 +67,7 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 
     Source: Dosovitskiy et al. 2021, section 3.1.
     """
-    require.axes("images", images, "B, C, height, width")
+    require.shapes("images (B, C, height, width)", images)
     require.sizes(patch_size=patch_size)
     B, C, height, width = images.shape
     p = patch_size
@@ -103,7 +103,7 @@ class TokenAndPositionEmbedding(nn.Module):
             self.position_embedding = nn.Embedding(context_length, d_model)
 
     def forward(self, token_ids: Tensor, start: int = 0) -> Tensor:
-        require.axes("token ids", token_ids, "..., T")
+        require.shapes("token ids (..., T)", token_ids)
         table = self.token_embedding
         require.token_ids(token_ids, table.num_embeddings, table.weight)
         require.first_position(start)
@@ -130,8 +130,8 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
 
     Source: Su et al. 2021, section 3.2. Many models pair feature i with i + d_k/2.
     """
-    require.axes("x", x, "..., T, d_k")
-    require.instance("positions", positions)
+    require.floats("x (..., T, d_k)", x)
+    require.shapes("positions (...)", positions, device=x.device)
     require.broadcastable("positions", positions, x.shape[:-1])
     require.even("width of x", x.shape[-1])
     return rotate_pairs(x, *rotary_tables(positions, x.shape[-1], base))
@@ -183,13 +183,9 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     >>> rotate_pairs(torch.tensor([[3.0, 0.0]]), torch.zeros(1, 1), torch.ones(1, 1))
     tensor([[0., 3.]])
     """
-    require.axes("cos", cos, "..., d_k / 2")
-    require.axes("sin", sin, "..., d_k / 2")
-    width = 2 * cos.shape[-1]
-    require.floating("x", x)
-    require.that(x.shape[-1:] == (width,), f"x (..., {width})", x.shape)
-    is_alike = sin.shape == cos.shape
-    require.that(is_alike, "cos and sin of one shape", cos.shape, sin.shape)
+    expected = "cos (..., half_width); sin (..., half_width)"
+    half_width = require.floats(expected, cos, sin, equal=True)["half_width"]
+    require.floats("x (..., width)", x, width=2 * half_width, device=cos.device)
     require.broadcastable("cos and sin", cos, (*x.shape[:-1], cos.shape[-1]))
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
@@ -248,7 +244,7 @@ class Rotary(ComputedBuffer):
         return "tables", torch.stack(tables)
 
     def forward(self, x: Tensor, start: int) -> Tensor:
-        require.axes("x", x, "..., T, d_k")
+        require.floats("x (..., T, d_k)", x)
         require.first_position(start)
         end = start + x.shape[-2]
         require.length(end, self.num_positions, "num_positions")

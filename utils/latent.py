@@ -33,10 +33,8 @@ def latent_keys_values(
 
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1.2, equations 10 and 11.
     """
-    for name, matrix in (("W_uk", W_uk), ("W_uv", W_uv)):
-        _check_matrix(name, matrix, latent)
-    require.alike(latent=latent, W_uk=W_uk, W_uv=W_uv)
-    _check_shape("W_uv", W_uv, (*W_uk.shape[:2], W_uv.shape[2]))
+    expected = "latent (B, S, d_c); W_uk (H, d_c, d_k); W_uv (H, d_c, d_v)"
+    require.floats(expected, latent, W_uk, W_uv)
     latent = latent[:, None]  # (B, 1, S, d_c)
     return latent @ W_uk, latent @ W_uv
 
@@ -58,10 +56,8 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
 
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1.2.
     """
-    _check_matrix("W_uk", W_uk, latent)
-    H, _, d_k = W_uk.shape
-    require.alike(query=query, latent=latent, W_uk=W_uk)
-    _check_shape("query", query, (latent.shape[0], H, *query.shape[2:3], d_k))
+    expected = "query (B, H, T, d_k); latent (B, S, d_c); W_uk (H, d_c, d_k)"
+    require.floats(expected, query, latent, W_uk)
     dtype = torch.promote_types(query.dtype, torch.float32)
     query, latent, W_uk = (t.to(dtype) for t in (query, latent, W_uk))
     return query @ W_uk.mT @ latent[:, None].mT
@@ -92,14 +88,12 @@ def absorbed_attention(
 
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, sections 2.1.2 and 2.1.3.
     """
-    inputs = query, rotated_query, latent, rotated_key, W_uk, W_uv
-    names = "query", "rotated_query", "latent", "rotated_key", "W_uk", "W_uv"
-    require.alike(**dict(zip(names, inputs)))
+    expected = "query (B, H, T, d_k); rotated_query (B, H, T, d_rot); latent (B, S, "
+    expected += (
+        "d_c); rotated_key (B, S, d_rot); W_uk (H, d_c, d_k); W_uv (H, d_c, d_v)"
+    )
+    require.floats(expected, query, rotated_query, latent, rotated_key, W_uk, W_uv)
     scores = absorbed_scores(query, latent, W_uk)
-    d_rot, d_v = rotated_query.shape[-1:], W_uv.shape[-1:]
-    _check_shape("rotated_query", rotated_query, (*query.shape[:3], *d_rot))
-    _check_shape("rotated_key", rotated_key, (*latent.shape[:2], *d_rot))
-    _check_shape("W_uv", W_uv, (*W_uk.shape[:2], *d_v))
     rotated_query, rotated_key, latent, W_uv = (
         t.to(scores.dtype) for t in (rotated_query, rotated_key, latent, W_uv)
     )
@@ -235,15 +229,3 @@ class LatentAttention(nn.Module):
         d_k, d_c = self.head_dim, self.latent_dim
         expanded = num_keys * d_k * d_c + num_queries * num_keys * d_k
         return num_queries * d_k * d_c + num_queries * num_keys * d_c < expanded
-
-
-def _check_matrix(name, matrix, latent):
-    require.axes("latents", latent, "B, S, d_c")
-    require.axes(name, matrix, "H, d_c, width")
-    d_c = latent.shape[-1]
-    require.that(matrix.shape[1] == d_c, f"{name} (H, {d_c}, width)", matrix.shape)
-
-
-def _check_shape(name, tensor, shape):
-    if tensor.shape != shape:
-        require.refuse(f"{name} {shape}", tensor.shape)

@@ -43,6 +43,8 @@ class SwiGLU(nn.Module):
         self.down = nn.Linear(d_inner, d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        known = {"D": self.gate.in_features, "dtype": self.gate.weight.dtype}
+        require.floats("x (..., D)", x, **known)
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
@@ -160,7 +162,7 @@ def from_halves(weight: Tensor, num_heads: int) -> Tensor:
 
     Source: the inverse of `permute` in the script of `transformers` for Llama.
     """
-    require.axes("weight", weight, "H * d_k, D")
+    require.shapes("weight (H * d_k, D)", weight)
     require.sizes(num_heads=num_heads)
     is_valid = len(weight) % (2 * num_heads) == 0
     received = f"{len(weight)} rows", num_heads

@@ -71,7 +71,7 @@ def partial_attention(
     require.query_key_value(query, key, value)
     scores = scaled_scores(query, key)  # (..., T, S)
     if mask is not None:
-        require.mask("mask", mask, scores.shape)
+        require.mask("mask", mask, scores)
         scores = scores.masked_fill(~mask, float("-inf"))
     maxima = scores.new_full(scores.shape[:-1], float("-inf"))  # (..., T)
     if scores.shape[-1]:
@@ -97,10 +97,10 @@ def combine_partial_attention(
     Source: Milakov and Gimelshein 2018, section 3.1; Liu, Zaharia and Abbeel 2023,
     section 3.
     """
-    _check_part(accumulators, maxima, denominators)
-    shape = accumulators.shape
-    has_parts = len(shape) > 2 and shape[0] > 0
-    require.that(has_parts, "accumulators (P, ..., T, d_v), one part or more", shape)
+    expected = "accumulators (..., T, d_v); maxima (..., T); denominators (..., T)"
+    parts = accumulators, maxima, denominators
+    [count, *_] = require.floats(expected, *parts, equal=True)["..."] or [0]
+    require.that(count > 0, "(P, ...) with one part or more", accumulators.shape)
     largest = maxima.amax(dim=0)
     factors = torch.exp(maxima - finite_maximum(largest))  # (P, ..., T)
     accumulator = (factors[..., None] * accumulators).sum(0)
@@ -119,12 +119,11 @@ def merge_parts(
     >>> merge_parts(part, part)
     (tensor([[12.]]), tensor([0.]), tensor([2.]))
     """
+    expected, known = "accumulators (..., d_v); maxima (...); denominators (...)", {}
     for part in (first, second):
         is_part = isinstance(part, tuple | list) and len(part) == 3
         require.that(is_part, "three tensors of each part", f"{part!r:.60}")
-        _check_part(*part)
-    shapes = first[0].shape, second[0].shape
-    require.that(shapes[0] == shapes[1], "two parts of one shape", *shapes)
+        known = require.floats(expected, *part, equal=True, **known)
     return combine_partial_attention(*map(torch.stack, zip(first, second)))
 
 
@@ -154,27 +153,14 @@ def mlp_part(
     """
     require.sizes(count=count)
     require.from_zero(rank=rank)
-    for name, tensor, axes in (("W_1", W_1, "U, D"), ("W_2", W_2, "D, U")):
-        require.axes(name, tensor, axes)
-    require.alike(x=x, W_1=W_1, b_1=b_1, W_2=W_2, b_2=b_2)
-    U, D = W_1.shape
-    require.that(x.shape[-1:] == (D,), f"x (..., {D})", x.shape)
-    is_valid = 0 <= rank < count and U % count == 0
+    expected = "W_1 (U, D); x (..., D); b_1 (U); W_2 (D, U); b_2 (D)"
+    U = require.floats(expected, W_1, x, b_1, W_2, b_2)["U"]
+    is_valid = rank < count and U % count == 0
     expected = f"a count that divides U = {U} and a rank below it"
     require.that(is_valid, expected, count, rank)
-    require.that(b_1.shape == (U,), f"b_1 ({U},)", b_1.shape)
-    require.that(W_2.shape == (D, U), f"W_2 ({D}, {U})", W_2.shape)
-    require.that(b_2.shape == (D,), f"b_2 ({D},)", b_2.shape)
     W_1, b_1 = W_1.chunk(count)[rank], b_1.chunk(count)[rank]
     part = F.gelu(x @ W_1.mT + b_1) @ W_2.chunk(count, dim=1)[rank].mT
     return part + b_2 if rank == 0 else part
-
-
-def _check_part(accumulators, maxima, denominators):
-    require.alike(accumulators=accumulators, maxima=maxima, denominators=denominators)
-    shapes = accumulators.shape[:-1], maxima.shape, denominators.shape
-    is_valid = shapes[0] == shapes[1] == shapes[2]
-    require.that(is_valid, "..., T alike in all three", *shapes)
 
 
 def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
@@ -268,6 +254,7 @@ def split_batch_over_processes(
 
     Source: Li et al. 2020, section 3.
     """
+    _rank_and_count()  # raises
     parallel_model = DistributedDataParallel(model)
 
     def compute(model, batch):

@@ -7,6 +7,7 @@ Shapes: B batch, T tokens (queries), S tokens attended to (keys).
 
 import math
 import sys
+from itertools import zip_longest
 from numbers import Integral, Real
 
 import torch
@@ -38,12 +39,68 @@ def instance(name: str, x, kind: type = Tensor):
         raise TypeError(f"expected {name} as {expected}, got {type(x).__name__}")
 
 
-def axes(name: str, x: Tensor, axes: str):
-    """Expect a tensor with these axes, such as "..., T, D" or "B, C, height, width"."""
-    instance(name, x)
-    num_leading = x.dim() - axes.count(",") - (axes[0] != ".")
-    if num_leading < 0 or num_leading > 0 and axes[0] != ".":
-        refuse(f"{name} ({axes})", x.shape)
+def shapes(expected: str, *tensors: Tensor, equal: bool = False, **known) -> dict:
+    """Expect tensors with these axes: "query (..., T, d_k); key (..., S, d_k)".
+
+    Axes of one name have one size, and "..." are any axes that broadcast to each other,
+    or if `equal`, that are the same.
+
+    known: sizes by the names of their axes, and the `dtype` and `device` of all tensors
+    returns: what is known then; the size of "..." is a tuple
+    """
+    for part, x in zip(expected.split("; "), tensors):
+        name, axes = part[:-1].split(" (")
+        instance(name, x)
+        kind = known.get("dtype", x.dtype), known.get("device", x.device)
+        if kind != (x.dtype, x.device) and not _is_cast(x, *kind):
+            refuse(f"{name} as {kind[0]} on {kind[1]}", f"{x.dtype} on {x.device}")
+        axes = axes.split(", ")
+        own = _by_axis(axes, tuple(x.shape))
+        for axis, size in own.items():
+            if axis == "..." and not equal:
+                own[axis] = _broadcast(size, known.get(axis, ()))
+            elif known.get(axis, size) != size:
+                own[axis] = None
+        if not own or None in own.values():
+            axes = [
+                f"{axis} = {known[axis]}" if known.get(axis) else axis for axis in axes
+            ]
+            refuse(f"{name} ({', '.join(axes)})", x.shape)
+        known |= own
+    return known
+
+
+def _is_cast(x, dtype, device):
+    """Return whether autocast gives a tensor this dtype wherever it has to."""
+    is_same = x.device == device and dtype.is_floating_point and x.is_floating_point()
+    return is_same and torch.is_autocast_enabled(device.type)
+
+
+def _by_axis(axes, shape):
+    """Return the sizes by the names of the axes, nothing for another number of axes."""
+    if axes[0] == "..." and len(shape) >= len(axes) - 1:
+        num_leading = len(shape) - len(axes) + 1
+        shape = shape[:num_leading], *shape[num_leading:]
+    return dict(zip(axes, shape)) if len(axes) == len(shape) else {}
+
+
+def _broadcast(one, other):
+    """Return the shape to which two broadcast, or None."""
+    pairs = [*zip_longest(one[::-1], other[::-1], fillvalue=1)][::-1]
+    if all(a == b or 1 in (a, b) for a, b in pairs):
+        return tuple(b if a == 1 else a for a, b in pairs)
+    return None
+
+
+def floats(expected: str, *tensors: Tensor, equal: bool = False, **known) -> dict:
+    """Expect floats with these `shapes`, of one dtype and on one device.
+
+    Under autocast dtypes may differ, because operations convert their inputs.
+    """
+    for part, x in zip(expected.split("; "), tensors):
+        floating(part.split(" (")[0], x)
+        known = {"dtype": x.dtype, "device": x.device} | known
+    return shapes(expected, *tensors, equal=equal, **known)
 
 
 def floating(name: str, x: Tensor):
@@ -55,15 +112,15 @@ def floating(name: str, x: Tensor):
 def real(name: str, x: Tensor):
     """Expect a tensor of real numbers, whole or not."""
     instance(name, x)
-    is_real = not x.is_complex() and x.dtype != torch.bool
+    is_real = not x.is_complex() and x.dtype not in (torch.bool, torch.uint64)
     that(is_real, f"{name} as real numbers", x.dtype)
 
 
 def sizes(least: int = 1, /, **sizes: int):
-    """Expect ints of `least` or more that PyTorch can take, by their names."""
+    """Expect ints from `least`, by their names, which a machine may have room for."""
     for name, size in sizes.items():
-        if not (is_whole(size) and least <= size < 2**63):
-            below = ", below 2**63" if is_whole(size) and size > 0 else ""
+        if not (is_whole(size) and least <= size < 2**31):
+            below = ", below 2**31" if is_whole(size) and size > 0 else ""
             refuse(f"{name} to be a whole number of {least} or more{below}", repr(size))
 
 
@@ -130,11 +187,10 @@ def logits(logits: Tensor) -> Tensor:
     return largest
 
 
-def mask(name: str, mask: Tensor, shape: tuple):
-    """Expect booleans whose shape broadcasts to another."""
-    instance(f"a boolean {name}", mask)
-    that(mask.dtype == torch.bool, f"a boolean {name}", mask.dtype)
-    broadcastable(name, mask, shape)
+def mask(name: str, mask: Tensor, scores: Tensor):
+    """Expect booleans whose shape broadcasts to that of scores."""
+    shapes(f"{name} (...)", mask, dtype=torch.bool, device=scores.device)
+    broadcastable(name, mask, scores.shape)
 
 
 def token_ids(ids: Tensor, vocab_size: int, table: Tensor | None = None):
@@ -155,12 +211,10 @@ def token_ids(ids: Tensor, vocab_size: int, table: Tensor | None = None):
 
 def targets(scores: Tensor, targets: Tensor, left_out: int | None = None):
     """Expect logits (..., V), and for each of their rows a token id, or `left_out`."""
-    floating("logits", scores)
-    axes("logits", scores, "..., V")
-    instance("targets", targets)
-    if not 0 < targets.numel() or scores.shape[:-1] != targets.shape:
-        expected = f"targets {tuple(scores.shape[:-1])}, one token or more, one for"
-        refuse(f"{expected} each row of logits", targets.shape)
+    known = floats("logits (..., V)", scores)
+    del known["dtype"]
+    shapes("targets (...)", targets, equal=True, **known)
+    that(targets.numel() > 0, "targets of one token or more", targets.shape)
     if left_out is not None:
         that(is_whole(left_out), "left_out as a whole number", repr(left_out))
         is_out = targets == left_out
@@ -195,39 +249,12 @@ def enough_ids(num_ids: int, context_length: int):
     that(num_ids > context_length, expected, num_ids)
 
 
-def alike(**tensors: Tensor):
-    """Expect floats of one dtype, on one device, at which PyTorch doesn't always look.
-
-    Under autocast dtypes may differ, because operations convert their inputs.
-    """
-    for name, x in tensors.items():
-        floating(name, x)
-    for word in ("device", "dtype"):
-        kinds = [getattr(x, word) for x in tensors.values()]
-        if kinds.count(kinds[0]) < len(kinds):
-            device = next(iter(tensors.values())).device.type
-            if word == "dtype" and torch.is_autocast_enabled(device):
-                return
-            refuse(f"{' and '.join(tensors)} of one {word}", *kinds)
-
-
-def query_key_value(query: Tensor, key: Tensor, *value: Tensor) -> tuple:
-    """Expect (..., T, d_k), (..., S, d_k) and, if it is given, (..., S, d_v).
-
-    returns: the sizes of their leading axes, broadcast to each other
-    """
-    parts = query, key, *value
-    alike(**dict(zip(("query", "key", "value"), parts)))
-    shapes = [tuple(t.shape) for t in parts]
-    that(min(map(len, shapes)) >= 2, "(..., tokens, width) of each", shapes)
-    is_one_width = query.shape[-1] == key.shape[-1] > 0
-    that(is_one_width, "query and key of one width d_k", *shapes[:2])
-    that(shapes[1][-2] == shapes[-1][-2], "a value for each key", *shapes[1:])
-    try:  # not `broadcast_shapes`, which first imports sympy for half a second
-        leading = [t.new_empty(t.shape[:-2]) for t in parts]
-        return torch.broadcast_tensors(*leading)[0].shape
-    except RuntimeError:
-        refuse("leading axes that fit", shapes)
+def query_key_value(query: Tensor, key: Tensor, *value: Tensor) -> dict:
+    """Expect floats that fit, with one feature or more; return what `shapes` does."""
+    expected = "query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)"
+    sizes = floats(expected, query, key, *value)
+    that(sizes["d_k"] > 0, "queries and keys of one feature or more", query.shape)
+    return sizes
 
 
 def broadcastable(name: str, x: Tensor, shape: tuple):
@@ -238,16 +265,12 @@ def broadcastable(name: str, x: Tensor, shape: tuple):
         refuse(f"{name} of a shape that broadcasts to {tuple(shape)}", x.shape)
 
 
-def features(name: str, x: Tensor, layer: nn.Module, dims: int | None = None):
-    """Expect floats (..., T, d_in) for a layer, with `dims` axes if that is given."""
-    floating(name, x)
-    width, W = layer.d_in, layer.W_query
-    if x.dim() < 2 or x.shape[-1] != width or dims not in (None, x.dim()):
-        axes = "B, T" if dims else "..., T"
-        refuse(f"{name} ({axes}, {width})", x.shape)
-    if type(W) is nn.Linear and x.dtype != W.weight.dtype:
-        is_converted = torch.is_autocast_enabled(x.device.type)
-        that(is_converted, f"{name} of the layer's {W.weight.dtype}", x.dtype)
+def features(name: str, x: Tensor, layer: nn.Module, axes: str = "B, T") -> dict:
+    """Expect floats with these axes and d_in, as the weights of a layer are."""
+    known, W = {"d_in": layer.d_in}, layer.W_query
+    if type(W) is nn.Linear:  # not one that a reader has replaced
+        known |= {"dtype": W.weight.dtype, "device": W.weight.device}
+    return floats(f"{name} ({axes}, d_in)", x, **known)
 
 
 def length(num_tokens: int, limit: int, name: str = "context_length"):
@@ -303,11 +326,9 @@ def tokens(
 
     returns: S, the number of tokens of x and of those in the cache
     """
-    features(name, x, layer, dims=3)
-    shape = x.shape[0], num_cached + x.shape[1]
+    sizes = features(name, x, layer)
+    S = num_cached + sizes["T"]
     if padding_mask is not None:
-        instance("padding_mask", padding_mask)
-        if padding_mask.dtype != torch.bool or padding_mask.shape != shape:
-            received = padding_mask.dtype, padding_mask.shape
-            refuse(f"a boolean padding mask (B, S) = {shape}", *received)
-    return shape[1]
+        kind = {"dtype": torch.bool, "device": x.device}
+        shapes("padding_mask (B, S)", padding_mask, B=sizes["B"], S=S, **kind)
+    return S
