@@ -39,7 +39,13 @@ def instance(name: str, x, kind: type = Tensor):
         raise TypeError(f"expected {name} as {expected}, got {type(x).__name__}")
 
 
-def shapes(expected: str, *tensors: Tensor, equal: bool = False, **known) -> dict:
+def shapes(
+    expected: str,
+    *tensors: Tensor,
+    equal: bool = False,
+    is_float: bool = False,
+    **known,
+) -> dict:
     """Expect tensors with these axes: "query (..., T, d_k); key (..., S, d_k)".
 
     Axes of one name have one size, and "..." are any axes that broadcast to each other,
@@ -51,6 +57,9 @@ def shapes(expected: str, *tensors: Tensor, equal: bool = False, **known) -> dic
     for part, x in zip(expected.split("; "), tensors):
         name, axes = part[:-1].split(" (")
         instance(name, x)
+        if is_float:
+            floating(name, x)
+            known = {"dtype": x.dtype, "device": x.device} | known
         kind = known.get("dtype", x.dtype), known.get("device", x.device)
         if kind != (x.dtype, x.device) and not _is_cast(x, *kind):
             refuse(f"{name} as {kind[0]} on {kind[1]}", f"{x.dtype} on {x.device}")
@@ -62,9 +71,8 @@ def shapes(expected: str, *tensors: Tensor, equal: bool = False, **known) -> dic
             elif known.get(axis, size) != size:
                 own[axis] = None
         if not own or None in own.values():
-            axes = [
-                f"{axis} = {known[axis]}" if known.get(axis) else axis for axis in axes
-            ]
+            given = {a: n for a, n in known.items() if equal or n != ()}
+            axes = [f"{a} = {given[a]}" if a in given else a for a in axes]
             refuse(f"{name} ({', '.join(axes)})", x.shape)
         known |= own
     return known
@@ -92,15 +100,12 @@ def _broadcast(one, other):
     return None
 
 
-def floats(expected: str, *tensors: Tensor, equal: bool = False, **known) -> dict:
+def floats(expected: str, *tensors: Tensor, **known) -> dict:
     """Expect floats with these `shapes`, of one dtype and on one device.
 
     Under autocast dtypes may differ, because operations convert their inputs.
     """
-    for part, x in zip(expected.split("; "), tensors):
-        floating(part.split(" (")[0], x)
-        known = {"dtype": x.dtype, "device": x.device} | known
-    return shapes(expected, *tensors, equal=equal, **known)
+    return shapes(expected, *tensors, is_float=True, **known)
 
 
 def floating(name: str, x: Tensor):
@@ -267,10 +272,11 @@ def broadcastable(name: str, x: Tensor, shape: tuple):
 
 def features(name: str, x: Tensor, layer: nn.Module, axes: str = "B, T") -> dict:
     """Expect floats with these axes and d_in, as the weights of a layer are."""
-    known, W = {"d_in": layer.d_in}, layer.W_query
+    known, W = {}, layer.W_query
     if type(W) is nn.Linear:  # not one that a reader has replaced
-        known |= {"dtype": W.weight.dtype, "device": W.weight.device}
-    return floats(f"{name} ({axes}, d_in)", x, **known)
+        weight = W.weight
+        known = {"dtype": weight.dtype, "device": weight.device}
+    return floats(f"{name} ({axes}, d_in)", x, d_in=layer.d_in, **known)
 
 
 def length(num_tokens: int, limit: int, name: str = "context_length"):
