@@ -1,6 +1,7 @@
 """What `utils` reads of published models."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -149,6 +150,8 @@ OF_A_GPT2_ARE_REFUSED = [
     (without("transformer.wpe.weight"), {}, r"shape \(96, 16\), got none"),
     (adding(lm_head__weight=torch.ones(128, 16)), {}, "got other numbers"),
     (dict, {"model_type": "llama"}, "model_type of 'gpt2', got 'llama'"),
+    (dict, {"layer_norm_epsilon": math.inf}, "epsilon of type float .*, got inf"),
+    (dict, {"n_embd": 10**12}, "d_model to be .* below 2.*31, got 1000000000000"),
 ]
 OF_A_LLAMA_ARE_REFUSED = [
     (adding(model__layers__0__q__bias=torch.ones(3)), {}, "expected no tensor mod"),
@@ -168,3 +171,13 @@ OF_A_LLAMA_ARE_REFUSED = [
 def test_what_does_not_fit_is_named(tmp_path, load, stored, change, settings, message):
     with pytest.raises(ValueError, match=message):
         load(copied(stored, tmp_path, change, **settings))
+
+
+@pytest.mark.parametrize("files", [["a"], {"x": 5}, {"x": "../model.safetensors"}])
+def test_an_index_names_files_beside_it(tmp_path, files):
+    folder = copied(GPT2, tmp_path)
+    folder.joinpath("model.safetensors").rename(folder / "other")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": files}))
+    with pytest.raises(ValueError, match="weight_map as a dict .* to files beside it"):
+        load_gpt2(folder)

@@ -28,6 +28,8 @@ def test_an_input_of_another_width_is_named(number):
     *others, last = inputs_of(patient(number))
     with pytest.raises(ValueError, match=r"expected .*, got \(2, 5, 3\)"):
         patient(number)(*others, last[..., :3])
+    with pytest.raises(ValueError, match="as torch.float.., got|as torch.float.. on"):
+        patient(number)(*others, last.double())
 
 
 def inputs_of(layer):

@@ -103,3 +103,16 @@ def test_numbers_of_tokens_a_beta_a_gate_and_a_state_that_do_not_fit_are_named()
         attend_in_chunks(*parts, torch.zeros(2, 7), torch.zeros(2))
     with pytest.raises(ValueError, match=r"\(2,\), d_k = 5, d_v = 5\), got \(5, 5\)"):
         attend_in_chunks(*parts, torch.zeros(2, 7), state=torch.zeros(5, 5))
+    with pytest.raises(
+        ValueError, match="beta as torch.float32 .*got torch.float64"
+    ):
+        attend_in_chunks(*parts, torch.zeros(2, 7).double())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_sums_over_many_tokens_neither_overflow_nor_stop_growing(dtype):
+    """Float16 ends at 65,504, and bfloat16 has no whole numbers above 256."""
+    ones = torch.ones(1000, 1, dtype=dtype)
+    assert linear_attention(ones, 10 * ones, 10 * ones)[-1] == 100_000
+    output = delta_rule(ones, ones, ones, torch.full((1000,), 0.001, dtype=dtype))
+    assert output.dtype == dtype and abs(output[-1] - 0.632) < 0.01

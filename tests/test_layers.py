@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.small_layers import CACHED, random
 from utils.attention import CausalAttention
-from utils.experiments import greedy_translate, leak_test
+from utils.experiments import answer_loss, greedy_translate, leak_test
 
 CAUSAL = {"one head": CausalAttention} | CACHED
 in_every_causal_layer = pytest.mark.parametrize("kind", CAUSAL)
@@ -50,6 +50,10 @@ def test_what_shows_no_leak_and_no_next_word_is_named():
     for logits in (torch.full((3,), torch.nan), torch.zeros(2, 3), torch.zeros(0)):
         with pytest.raises(ValueError, match="logit"):
             greedy_translate(lambda ids, logits=logits: logits, 0, 1, max_length=3)
+    with pytest.raises(ValueError, match="end_id to be a whole number .*, got '1'"):
+        greedy_translate(lambda ids: torch.zeros(3), 0, "1", max_length=3)
+    with pytest.raises(TypeError, match="batch as a Sequence, got Tensor"):
+        answer_loss(nn.Identity(), torch.zeros(2, 3))
 
 
 @in_every_layer_with_a_cache

@@ -10,9 +10,10 @@ from torch import nn
 from utils.attention import CausalAttention, MultiHeadAttention
 from utils.delta import DeltaAttention
 from utils.latent import LatentAttention
-from utils.llama import Llama
+from utils.llama import Llama, SwiGLU
 from utils.model import (
     GPT,
+    TransformerBlock,
     generate,
     mean_loss,
     next_token_loss,
@@ -199,6 +200,8 @@ BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
         (gpt, {"positions": "rotary", "attention": DeltaAttention}, "takes rotary"),
         (gpt, {"attention": (MultiHeadAttention,)}, "each of 2 blocks, got 1"),
         (gpt, {"positions": "absolute"}, "expected positions from .* got 'absolute'"),
+        (partial(TransformerBlock, None, None, 4), {}, "as a Module, got NoneType"),
+        (lambda: SwiGLU(4)(torch.zeros(2, 3)), {}, r"\(..., D = 4\), got \(2, 3\)"),
         (gpt, {"attention": "heads"}, "attention as a Callable, got str"),
         (lambda: Llama(11, 5, d_inner=3), {}, "missing 3 .* 'd_model'"),
         (choose, {"temperature": torch.nan}, "a finite temperature .* got nan"),

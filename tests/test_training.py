@@ -223,6 +223,8 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(tmp_path, on_cpu):
 def test_what_cannot_be_trained_is_named(model, batches, message):
     with pytest.raises(ValueError, match=message):
         train(model, batches, lambda model, x: model(x).sum(), steps=3)
+    with pytest.raises(TypeError, match="compute_loss as a Callable, got NoneType"):
+        train(nn.Linear(1, 1), [1], None, steps=1)
     for options in ({"on_step": 5}, {"config": TrainingConfig(final_lr=1.0)}):
         with pytest.raises((TypeError, ValueError), match="on_step as a Call|final_lr"):
             train(nn.Linear(1, 1), [1], lambda model, x: 0, steps=1, **options)

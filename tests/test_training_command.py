@@ -162,9 +162,12 @@ def test_held_out_windows_do_not_overlap_and_come_from_all_of_a_long_text(monkey
         return batch[0][:, 0].double().mean()
 
     monkeypatch.setattr(command, "next_token_loss", first_ids)
+    model = command.GPT(2, 5, d_model=2, num_heads=1, num_layers=0)
     for num_ids, starts in ((21, range(0, 20, 5)), (2561, range(0, 2560, 20))):
-        found = command.held_out_loss(torch.nn.Linear(1, 1), torch.arange(num_ids), 5)
+        found = command.held_out_loss(model, torch.arange(num_ids), 5)
         assert found == sum(starts) / len(starts)
+    with pytest.raises(TypeError, match="model as a GPT, got ReLU"):
+        command.held_out_loss(torch.nn.ReLU(), torch.arange(21), 5)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])

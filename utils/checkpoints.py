@@ -1,6 +1,7 @@
 """Published checkpoints: config.json with one or several safetensors files, checked."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def check_config(config: dict, path: str | Path, settings: dict[str, list | type
             is_allowed = name not in config or value in allowed
             expected = " or ".join(map(repr, allowed))
         else:
-            is_allowed = type(value) in (int, allowed) and value > 0
+            is_allowed = type(value) in (int, allowed) and 0 < value < math.inf
             expected = f"type {allowed.__name__} above 0"
         if not is_allowed:
             raise ValueError(f"{path}: expected {name} of {expected}, got {value!r}")
@@ -92,8 +93,9 @@ def _open_tensors(folder):
     index, files = path.with_name(f"{path.name}.index.json"), [path.name]
     if index.is_file() and not path.is_file():
         names = read_json(index).get("weight_map")
-        if not isinstance(names, dict):
-            raise ValueError(f"{index}: expected weight_map as a dict, got {names!r}")
+        if not isinstance(names, dict) or not all(map(_is_file_name, names.values())):
+            expected = "weight_map as a dict from tensors to files beside it"
+            raise ValueError(f"{index}: expected {expected}, got {names!r:.80}")
         files = sorted({*names.values()})
     tensors = {}
     for file in files:
@@ -104,6 +106,10 @@ def _open_tensors(folder):
         except SafetensorError as error:
             raise ValueError(f"{path} is damaged: {error}") from error
     return tensors
+
+
+def _is_file_name(name):
+    return isinstance(name, str) and name == Path(name).name
 
 
 def assign_weights(

@@ -1,6 +1,6 @@
 """What the experiments of several notebooks share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ def answer_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
     An answer of -100 doesn't count.
     """
+    require.instance("batch", batch, Sequence)
     *inputs, answers = batch
     return mean_loss(model(*inputs), answers, LEFT_OUT)
 
@@ -23,6 +24,7 @@ def answer_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 @torch.no_grad()
 def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     """Return whether each answer of a batch (B, ...) has the largest logit."""
+    require.instance("batch", batch, Sequence)
     *inputs, answers = batch
     logits = model(*inputs)
     require.targets(logits, answers, LEFT_OUT)
@@ -82,7 +84,8 @@ def greedy_translate(
     >>> greedy_translate(lambda ids: torch.eye(5)[len(ids) + 1], 0, 4, max_length=9)
     [2, 3]
     """
-    require.from_zero(max_length=max_length)
+    require.instance("next_logits", next_logits, Callable)
+    require.from_zero(start_id=start_id, end_id=end_id, max_length=max_length)
     written = []
     while len(written) < max_length:
         logits = next_logits([start_id, *written])

@@ -36,6 +36,8 @@ class TransformerBlock(nn.Module):
 
     def __init__(self, attention: nn.Module, feed_forward: nn.Module, d_model: int):
         super().__init__()
+        require.instance("attention", attention, nn.Module)
+        require.instance("feed_forward", feed_forward, nn.Module)
         require.sizes(d_model=d_model)
         self.norm1 = nn.LayerNorm(d_model)
         self.attention = attention

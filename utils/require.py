@@ -7,6 +7,7 @@ Shapes: B batch, T tokens (queries), S tokens attended to (keys).
 
 import math
 import sys
+from collections.abc import Iterable
 from itertools import zip_longest
 from numbers import Integral, Real
 
@@ -142,8 +143,8 @@ def flags(**flags: bool):
 
 def even(name: str, width: int):
     """Expect an even int of 2 or more."""
-    is_even = is_whole(width) and width >= 2 and width % 2 == 0
-    that(is_even, f"an even {name} of 2 or more", repr(width))
+    sizes(2, **{name: width})
+    that(width % 2 == 0, f"an even {name}", width)
 
 
 def is_whole(x) -> bool:
@@ -232,19 +233,23 @@ def targets(scores: Tensor, targets: Tensor, left_out: int | None = None):
 
 
 def integers(name: str, numbers) -> Tensor:
-    """Return one sequence of whole numbers as a tensor."""
+    """Return one sequence of whole numbers, or a generator of them, as a tensor."""
+    expected = f"{name} as one sequence of whole numbers"
     try:
-        x = torch.as_tensor(numbers)
+        x = torch.as_tensor(numbers if hasattr(numbers, "__len__") else [*numbers])
     except (RuntimeError, TypeError, ValueError):  # texts, rows of several lengths
-        raise TypeError(
-            f"expected {name} as one sequence of whole numbers, got {numbers!r:.80}"
-        ) from None
+        raise TypeError(f"expected {expected}, got {numbers!r:.80}") from None
     if not x.numel():  # PyTorch makes floats of an empty list
         x = x.long()
     is_integer = not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)
-    is_valid = x.dim() == 1 and is_integer
-    that(is_valid, f"{name} as one sequence of whole numbers", x.dtype, x.shape)
+    that(x.dim() == 1 and is_integer, expected, x.dtype, x.shape)
     return x
+
+
+def whole(name: str, numbers: Iterable):
+    """Expect whole numbers, of which one of each class is looked at."""
+    wrong = [n for n in {type(n): n for n in numbers}.values() if not is_whole(n)]
+    that(not wrong, f"{name} as whole numbers", *map(repr, wrong[:1]))
 
 
 def enough_ids(num_ids: int, context_length: int):

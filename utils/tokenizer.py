@@ -1,11 +1,10 @@
 """Text to token ids: GPT-2's vocabulary, and byte-pair encoding from scratch."""
 
 import base64
-import operator
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
 
 import regex  # comes with tiktoken; unlike re it knows \p{L}
 import tiktoken
@@ -55,14 +54,16 @@ def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     >>> merge([1, 1, 1, 2], (1, 1), 9)
     [9, 1, 2]
     """
-    require.instance("ids", ids, Sequence)  # not a tensor, whose entries no pair equals
-    is_pair = isinstance(pair, tuple | list) and len(pair) == 2
-    is_pair = is_pair and all(map(require.is_whole, pair))
-    require.that(is_pair, "a pair of ids", repr(pair))
+    both = require.integers("a pair", pair).tolist()
+    require.that(len(both) == 2, "a pair of ids", pair)
     require.from_zero(new_id=new_id)
-    (left, right), merged, i = pair, [], 0
+    return _merge(require.integers("ids", ids).tolist(), tuple(both), new_id)
+
+
+def _merge(ids, pair, new_id):
+    merged, i = [], 0
     while i < len(ids):
-        if tuple(ids[i : i + 2]) == (left, right):
+        if tuple(ids[i : i + 2]) == pair:
             merged.append(new_id)
             i += 2
         else:
@@ -83,7 +84,8 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     require.instance("words", words, dict)
     counts = Counter()
     for ids, occurrences in words.items():
-        require.that(isinstance(ids, tuple), "words as tuples of ids", repr(ids))
+        require.instance("ids of a word", ids, tuple)
+        require.whole("ids of a word", ids)
         require.from_zero(occurrences=occurrences)
         for pair in pairwise(ids):
             counts[pair] += occurrences
@@ -121,7 +123,7 @@ def train_bpe(
         merges[pair] = 256 + len(merges)
         for index in places.pop(pair):
             _count_word(words[index], -times[index], index, counts, places)
-            words[index] = merge(words[index], pair, merges[pair])
+            words[index] = _merge(words[index], pair, merges[pair])
             _count_word(words[index], times[index], index, counts, places)
     return merges
 
@@ -171,7 +173,7 @@ def _encode_word(word, merges):
     ids = list(word)
     while pairs := [pair for pair in pairwise(ids) if pair in merges]:
         pair = min(pairs, key=merges.get)
-        ids = merge(ids, pair, merges[pair])
+        ids = _merge(ids, pair, merges[pair])
     return ids
 
 
@@ -187,16 +189,7 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     'slow'
     """
     pieces = token_bytes(merges)
-    require.instance("ids", ids, Iterable)
-    shape = getattr(ids, "shape", (1,))
-    require.that(len(shape) == 1, "the ids of one text", shape)
-    if isinstance(ids, Set | Mapping):
-        raise TypeError(f"expected ids in their order, got {type(ids).__name__}")
-    ids = ids.tolist() if hasattr(ids, "tolist") else [*ids]
-    wrong = [i for i in ids if isinstance(i, bool) or not hasattr(i, "__index__")]
-    if wrong:
-        raise TypeError(f"expected ids as whole numbers, got {wrong[0]!r}")
-    ids = [operator.index(i) for i in ids]
+    ids = require.integers("ids of one text", ids).tolist()
     unknown = [i for i in ids if i not in pieces]
     require.that(not unknown, "ids of bytes or of merges", *unknown[:1])
     return b"".join(pieces[i] for i in ids).decode("utf-8", errors="replace")
@@ -221,4 +214,7 @@ def token_bytes(merges: dict[tuple[int, int], int]) -> dict[int, bytes]:
         require.that(is_known, "merges in the order learned", received)
         require.that(new_id not in pieces, f"an unused id for {pair}", new_id)
         pieces[new_id] = b"".join(pieces[i] for i in pair)
+    require.whole(
+        "ids in pairs", chain.from_iterable(merges)
+    )  # 97.0 equals 97
     return pieces

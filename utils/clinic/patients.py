@@ -147,6 +147,7 @@ class Layer(nn.Module):
     def forward(self, *inputs, need_weights=False):
         """Return what this kind of layer gives."""
         self._check(inputs)
+        require.flags(need_weights=need_weights)
         if self.kind.masked:
             inputs = (self._learned(), *inputs)
         answer = with_mistakes(self.kind.letter, self._wrong)
@@ -159,12 +160,14 @@ class Layer(nn.Module):
     def _check(self, inputs):
         count, takes = (1 if self.kind.masked else 3), self.kind.takes
         require.that(len(inputs) == count, takes, f"{len(inputs)} inputs")
-        for x in inputs:
-            require.floating("an input", x)
-            fits = x.dim() > 1 and x.shape[-1] == self.kind.width and x.shape[-2] > 0
-            if self.kind.masked:
-                fits = fits and x.dim() == 3 and x.shape[1] <= LENGTH
-            require.that(fits, takes, x.shape)
+        expected = "query (..., T, D); key (..., T, D); value (..., T, D)"
+        known = {"D": self.kind.width}
+        if self.kind.masked:
+            expected, weight = "x (B, T, D)", self.W_query.weight
+            known |= {"dtype": weight.dtype, "device": weight.device}
+        T = require.floats(expected, *inputs, **known)["T"]
+        is_long = self.kind.masked and T > LENGTH
+        require.that(T > 0 and not is_long, takes, *(x.shape for x in inputs))
 
     def _learned(self):
         """Return the matrices in the form that the steps know, x @ W."""

@@ -6,6 +6,7 @@ import math
 import torch
 from torch import nn
 
+from utils import require
 from utils.clinic.patients import LENGTH, expect_layer
 from utils.model import mean_loss
 from utils.training import train
@@ -67,6 +68,7 @@ def train_on_words(
     """
     if not expect_layer(layer).kind.masked:
         raise ValueError(f"expected a layer with weights; got {layer.kind.name}")
+    require.from_zero(seed=seed)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         model = _NextWord(copy.deepcopy(layer))

@@ -187,6 +187,8 @@ def train(
     require.instance("config", config, TrainingConfig)
     require.from_zero(steps=steps)
     learning_rate(0, steps, lr, final_lr=config.final_lr)  # checks both rates
+    require.flags(show_progress=show_progress)
+    require.instance("compute_loss", compute_loss, Callable)
     if on_step is not None:
         require.instance("on_step", on_step, Callable)
     is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict | str)

@@ -381,7 +381,9 @@ def held_out_loss(
     >>> held_out_loss(model, torch.arange(11), context_length=5).shape
     torch.Size([])
     """
-    require.sizes(batch_size=batch_size)
+    require.instance("model", model, GPT)
+    ids = require.integers("token ids", ids)
+    require.sizes(context_length=context_length, batch_size=batch_size)
     stride = max(context_length, len(ids) // 128)
     windows = sliding_windows(ids, context_length, stride)
     device = next(model.parameters()).device
