@@ -103,9 +103,7 @@ def test_numbers_of_tokens_a_beta_a_gate_and_a_state_that_do_not_fit_are_named()
         attend_in_chunks(*parts, torch.zeros(2, 7), torch.zeros(2))
     with pytest.raises(ValueError, match=r"\(2,\), d_k = 5, d_v = 5\), got \(5, 5\)"):
         attend_in_chunks(*parts, torch.zeros(2, 7), state=torch.zeros(5, 5))
-    with pytest.raises(
-        ValueError, match="beta as torch.float32 .*got torch.float64"
-    ):
+    with pytest.raises(ValueError, match="beta as torch.float32 .*got torch.float64"):
         attend_in_chunks(*parts, torch.zeros(2, 7).double())
 
 

@@ -214,7 +214,5 @@ def token_bytes(merges: dict[tuple[int, int], int]) -> dict[int, bytes]:
         require.that(is_known, "merges in the order learned", received)
         require.that(new_id not in pieces, f"an unused id for {pair}", new_id)
         pieces[new_id] = b"".join(pieces[i] for i in pair)
-    require.whole(
-        "ids in pairs", chain.from_iterable(merges)
-    )  # 97.0 equals 97
+    require.whole("ids in pairs", chain.from_iterable(merges))  # 97.0 equals 97
     return pieces
