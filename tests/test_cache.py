@@ -29,14 +29,16 @@ def test_another_shape_or_dtype_than_before_is_named():
     cache = KeyValueCache(7)
     cache.append(keys(4), keys(4))
     for other in (keys(1)[:, :1], keys(1).half()):
-        with pytest.raises(ValueError, match=r"float32 \(2, 3, 1, 5\) on cpu as bef"):
+        with pytest.raises(
+            ValueError, match=r"H_kv = 3, T = 1, .*\(2, 1|float32 on cpu, got"
+        ):
             cache.append(keys(1), other)
 
 
 def test_a_first_append_that_fails_leaves_the_cache_empty():
     cache = KeyValueCache(7)
     for pair in ((keys(4), keys(3)), (keys(4), keys(4)[..., 0]), torch.zeros(2, 3)):
-        with pytest.raises(ValueError, match=r"\(B, H_kv, T, d_k\) twice, got"):
+        with pytest.raises(ValueError, match=r"expected (key|value) \(B.* d_.\), got"):
             cache.append(*pair)
     assert (len(cache), cache.nbytes) == (0, 0)
     assert cache.append(keys(4)[:, :1], keys(4)[:, :1])[0].shape == (2, 1, 4, 5)

@@ -32,7 +32,7 @@ X, IDS = torch.zeros(3, 6), torch.tensor([[1]])
         (Rotary, (3, 4, 1e4, lambda speeds: speeds / 0 * 0), "frequencies .* got nan"),
         (patchify, (torch.zeros(1, 1, 6, 8), 3), "that 3 divides, got 6 and 8"),
         (apply_rope, (X, torch.arange(4)), r"to \(3,\), got \(4,\)"),
-        (Rotary, (3, 4, 1e4, lambda speeds: X[0]), r"2 frequencies, got \(6,\)"),
+        (Rotary, (3, 4, 1e4, lambda speeds: X[0]), r"half_width = 2\), got \(6"),
         (TokenAndPositionEmbedding(5, None, 2), (IDS, "x"), "start .* got 'x'"),
         (rotate_pairs, (X, X[:, :3], X[:, :1]), r"half_width = 3\), got \(3, 1"),
         (rotate_pairs, (X, X[:, :3].long(), X[:, :3]), "cos of floating-point numb"),

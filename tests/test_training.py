@@ -128,7 +128,7 @@ def write_damaged(model, path):
         (lambda model, path: torch.save({}, path), "no checkpoint: it has no losses"),
         (
             lambda model, path: take_a_step(model, path, {"heads": 4}),
-            "another model: expected heads of 2, got 4",
+            "another model: expected heads 2, got 4",
         ),
         (
             lambda model, path: take_a_step(nn.Linear(100, 7), path, {"heads": 2}),
@@ -236,5 +236,5 @@ def test_a_checkpoint_with_more_steps_than_asked_for_is_named(tmp_path):
     path = tmp_path / "a.pt"
     config = TrainingConfig(checkpoint=path)
     train(dropout_model(), [line()], squared_error, steps=6, config=config)
-    with pytest.raises(ValueError, match="has 6 steps: expected at most 3"):
+    with pytest.raises(ValueError, match="a.pt: expected 3 steps or fewer, got 6"):
         train(dropout_model(), [line()], squared_error, steps=3, config=config)

@@ -96,9 +96,9 @@ def test_unusable_text_is_an_error_of_one_line(tmp_path, capsys, content, messag
         ("--export b", "--export needs --checkpoint FILE"),
         ("--write a --held-out b", "--held-out has no effect here"),
         ("no.txt --tokens 5", "--tokens has no effect here"),
-        ("no.txt --heads 5", "--heads to divide --width, got 5"),
-        ("no.txt --lr nan", "--lr: expected a number from 0 to 1, got nan"),
-        (f"no.txt --seed {2**70}", "--seed: expected a whole number from 0, below 2"),
+        ("no.txt --heads 5", "divisible by the number of heads, got width 96 and 5"),
+        ("no.txt --lr nan", "expected a finite lr from 0 to 1, got nan"),
+        (f"no.txt --seed {2**70}", "expected seed to be a whole number of 0 or"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_before_anything_is_read(

@@ -92,7 +92,7 @@ def causal_mask(num_tokens: int) -> Tensor:
 def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
     """Mark the real tokens of sentences that are padded on the right.
 
-    lengths: B integers from 0 to `num_tokens`, else ValueError
+    lengths: B integers from 0 to `num_tokens`
     returns: boolean (B, T), True = a real token, which may be attended to
 
     >>> padding_mask([1, 3], 3)
@@ -101,9 +101,7 @@ def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
     """
     require.from_zero(num_tokens=num_tokens)
     lengths = require.integers("lengths", lengths).long()  # uint8 has no 300
-    if require.is_readable(lengths):
-        is_valid = not ((lengths < 0) | (lengths > num_tokens)).any()
-        require.that(is_valid, f"lengths from 0 to {num_tokens}", lengths.tolist())
+    require.between("lengths", lengths, 0, num_tokens)
     return torch.arange(num_tokens, device=lengths.device) < lengths[:, None]
 
 
@@ -114,7 +112,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     one. A row without any allowed position becomes zeros instead of NaN.
 
     scores: (..., T, S)
-    mask: boolean, broadcasts to (..., T, S), True = may attend; else ValueError
+    mask: boolean, broadcasts to (..., T, S), True = may attend
     returns: (..., T, S)
 
     >>> masked_softmax(torch.zeros(2, 2), torch.tensor([[True, False], [False, False]]))
@@ -135,7 +133,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
     The scaling keeps the expected value of every entry. Call it only during training.
 
     x: any shape
-    p: from 0 to 1, else ValueError
+    p: from 0 to 1
     returns: the same shape
 
     >>> dropout(torch.ones(3), 0.0)
@@ -144,7 +142,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
     Source: Srivastava et al. 2014, section 10.
     """
     require.floating("x", x)
-    require.number("dropout probability", p, 1)
+    require.number(1, dropout=p)
     if p == 1:
         return torch.zeros_like(x)
     dtype = torch.promote_types(x.dtype, torch.float32)  # 16 bits have few numbers
@@ -183,7 +181,7 @@ def scaled_dot_product_attention(
 ) -> tuple[Tensor, Tensor]:
     """Average the values, weighted by how well each key matches the query.
 
-    softmax(Q K^T / sqrt(d_k)) V; ValueError for shapes that do not fit
+    softmax(Q K^T / sqrt(d_k)) V
 
     query: (..., T, d_k)
     key: (..., S, d_k)
@@ -203,7 +201,7 @@ def scaled_dot_product_attention(
     (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
     """
     leading = require.query_key_value(query, key, value)["..."]
-    require.number("dropout_p", dropout_p, 1)
+    require.number(1, dropout_p=dropout_p)
     if mask is not None:  # which may differ where only the values do
         query = query.expand(*leading, *query.shape[-2:])
     weights = masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
@@ -225,8 +223,7 @@ def cross_attention(
     x: (..., T, D), the queries; encoded: (..., S, D), where keys and values come from
     W_query, W_key, W_value: (D, d_k), (D, d_k) and (D, d_v)
     source_mask: boolean (..., S), True = may be attended to
-    returns: output (..., T, d_v) and weights (..., T, S); ValueError for shapes that do
-        not fit
+    returns: output (..., T, d_v) and weights (..., T, S)
 
     >>> x, encoded = torch.zeros(1, 2), torch.tensor([[1.0, 0.0], [3.0, 0.0]])
     >>> cross_attention(x, encoded, *[torch.eye(2)] * 3)[0]
@@ -250,12 +247,12 @@ def online_softmax_attention(
 ) -> Tensor:
     """Attend to the keys slice by slice, without the whole (T, S) matrix.
 
-    softmax(Q K^T / sqrt(d_k)) V; ValueError for shapes that do not fit
+    softmax(Q K^T / sqrt(d_k)) V
 
     query: (..., T, d_k)
     key: (..., S, d_k); without any key the output is zero
     value: (..., S, d_v)
-    slice_size: how many keys are read at a time; ValueError if it is below 1
+    slice_size: how many keys are read at a time
     returns: output (..., T, d_v)
 
     Source: Milakov and Gimelshein 2018, section 3; Dao et al. 2022, algorithm 1.
@@ -332,7 +329,7 @@ class SelfAttention(nn.Module):
 
     softmax(Q K^T / sqrt(d_out)) V with Q = x W_query, K = x W_key, V = x W_value
 
-    x: (..., T, d_in), else ValueError
+    x: (..., T, d_in)
     returns: (..., T, d_out), and weights (..., T, T) with `need_weights=True`
 
     >>> SelfAttention(3, 2)(torch.zeros(5, 3)).shape
@@ -367,7 +364,7 @@ class SelfAttention(nn.Module):
 class CausalAttention(ComputedBuffer, SelfAttention):
     """Let every token attend to itself and to the tokens before it.
 
-    x: (B, T, d_in) with T up to `context_length`, else ValueError
+    x: (B, T, d_in) with T up to `context_length`
     returns: (B, T, d_out), and weights (B, T, T) with `need_weights=True`
 
     The mask is a buffer, so it follows the module to another device. It is not saved,
@@ -405,7 +402,7 @@ class CausalAttention(ComputedBuffer, SelfAttention):
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """Give each head its consecutive features: head h owns h*d_k ... (h+1)*d_k - 1.
 
-    x: (B, T, D); ValueError if D is not divisible by the number of heads
+    x: (B, T, D), where the number of heads divides D
     returns: (B, H, T, d_k) with d_k = D / H
 
     >>> split_heads(torch.arange(8).view(1, 2, 4), num_heads=2)[0, 1]
@@ -465,9 +462,6 @@ class MultiHeadAttention(nn.Module):
     `window` in all if that is given. With fewer `num_kv_heads` than heads, neighbouring
     heads share their keys and values. With `rotary=True` queries and keys are rotated
     by position, unless there is a context.
-
-    Raises ValueError if a width or a mask does not fit, a number of heads does not
-    divide, or a causal or rotary x (with the cache) exceeds `context_length`.
 
     >>> layer = MultiHeadAttention(3, 4, context_length=6, dropout=0.0, num_heads=2)
     >>> output, weights = layer(torch.zeros(2, 5, 3), need_weights=True)

@@ -41,6 +41,7 @@ class KeyValueCache:
         self.capacity = capacity
         self.key = self.value = None
         self.num_tokens = 0
+        self._known = {}  # sizes, dtype and device of the first keys and values
 
     def __len__(self):
         return self.num_tokens
@@ -55,30 +56,17 @@ class KeyValueCache:
 
         key, value: (B, H_kv, T, d_k)
         returns: both (B, H_kv, S, d_k), the new ones last
-
-        Raises ValueError if there is no room left, and for another shape or dtype.
         """
-        require.floating("key", key)
-        require.floating("value", value)
-        is_valid = key.dim() == value.dim() == 4 and key.device == value.device
-        if self.key is None:
-            is_valid = is_valid and key.shape[:3] == value.shape[:3]
-        require.that(is_valid, "(B, H_kv, T, d_k) twice", key.shape, value.shape)
-        start, end = self.num_tokens, self.num_tokens + key.shape[-2]
+        axes = "key (B, H_kv, T, d_k); value (B, H_kv, T, d_v)"
+        known = require.floats(axes, key, value, **self._known)
+        start, end = self.num_tokens, self.num_tokens + known.pop("T")
         expected = f"at most capacity = {self.capacity} tokens"
         require.that(end <= self.capacity, expected, end)
-        pair = self.key, self.value
         if self.key is None:
-            pair = [
+            self.key, self.value = (
                 new.new_empty(*new.shape[:2], self.capacity, new.shape[-1])
                 for new in (key, value)
-            ]
-        for stored, new in zip(pair, (key, value)):
-            expected = stored[:, :, start:end].shape
-            kinds = (stored.device, stored.dtype), (new.device, new.dtype)
-            if new.shape != expected or kinds[0] != kinds[1]:
-                before = f"{kinds[0][1]} {tuple(expected)} on {kinds[0][0]} as before"
-                require.refuse(before, new.dtype, new.shape, new.device)
-            stored[:, :, start:end] = new
-        (self.key, self.value), self.num_tokens = pair, end
+            )
+        self.key[:, :, start:end], self.value[:, :, start:end] = key, value
+        self._known, self.num_tokens = known, end
         return self.key[:, :, :end], self.value[:, :, :end]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
+from utils import require
+
 # A tensor's name: perhaps the number of its block, then its layer and its kind.
 NAME = re.compile(
     r"(?:transformer\.|model\.)?(?:(?:h|layers)\.(\d+)\.)?(.+)\.(weight|bias)"
@@ -28,8 +30,7 @@ def read_json(path: str | Path) -> dict:
         content = json.loads(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} is damaged: expected JSON, got {error}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: expected a dict, got {content!r}")
+    require.that(isinstance(content, dict), "a dict", repr(content), where=path)
     return content
 
 
@@ -47,8 +48,7 @@ def check_config(config: dict, path: str | Path, settings: dict[str, list | type
         else:
             is_allowed = type(value) in (int, allowed) and 0 < value < math.inf
             expected = f"type {allowed.__name__} above 0"
-        if not is_allowed:
-            raise ValueError(f"{path}: expected {name} of {expected}, got {value!r}")
+        require.that(is_allowed, f"{name} of {expected}", repr(value), where=path)
 
 
 def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, Tensor]:
@@ -68,8 +68,9 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
         match = NAME.fullmatch(name)
         if not match or match[2] not in layers:
             raise ValueError(f"{folder}: expected no tensor {name}")
-        if (dtype := tensor.get_dtype()) not in ("F64", "F32", "F16", "BF16"):
-            raise ValueError(f"{folder}: expected {name} to be float, got {dtype}")
+        dtype = tensor.get_dtype()
+        is_float = dtype in ("F64", "F32", "F16", "BF16")
+        require.that(is_float, f"{name} to be float", dtype, where=folder)
         block, layer, kind = match.groups()
         prefix, names = f"blocks.{block}." if block else "", layers[layer]
         for our_name, part in zip(names, tensor[:].float().chunk(len(names), dim=-1)):
@@ -93,9 +94,9 @@ def _open_tensors(folder):
     index, files = path.with_name(f"{path.name}.index.json"), [path.name]
     if index.is_file() and not path.is_file():
         names = read_json(index).get("weight_map")
-        if not isinstance(names, dict) or not all(map(_is_file_name, names.values())):
-            expected = "weight_map as a dict from tensors to files beside it"
-            raise ValueError(f"{index}: expected {expected}, got {names!r:.80}")
+        is_map = isinstance(names, dict) and all(map(_is_file_name, names.values()))
+        expected = "weight_map as a dict from tensors to files beside it"
+        require.that(is_map, expected, f"{names!r:.80}", where=index)
         files = sorted({*names.values()})
     tensors = {}
     for file in files:
@@ -124,11 +125,9 @@ def assign_weights(
     names = "embedding.token_embedding.weight", "output.weight"
     tables = [weights[name] for name in names if name in weights]
     if tied and tables:
-        if not tables[0].equal(tables[-1]):
-            raise ValueError(
-                f"{path}: expected lm_head.weight to be the token embedding, "
-                "got other numbers"
-            )
+        expected = "lm_head.weight to be the token embedding"
+        is_same = tables[0].equal(tables[-1])
+        require.that(is_same, expected, "other numbers", where=path)
         weights |= dict.fromkeys(names, tables[0])
     check_shapes(model, weights, path)
     model.load_state_dict(weights, assign=True)
@@ -138,14 +137,23 @@ def assign_weights(
 
 def check_shapes(model: nn.Module, weights: dict[str, Tensor], path: str | Path):
     """Raise ValueError if a weight is missing, unknown, or of another shape."""
-    expected, received = (
-        {name: tuple(weight.shape) for name, weight in tensors.items()}
-        for tensors in (model.state_dict(), weights)
+    require_equal(
+        *(
+            {
+                f"{name} of shape": tuple(weight.shape)
+                for name, weight in tensors.items()
+            }
+            for tensors in (model.state_dict(), weights)
+        ),
+        path,
     )
-    for name in [*expected, *received]:
-        shapes = expected.get(name, "none"), received.get(name, "none")
-        if shapes[0] != shapes[1]:
-            raise ValueError(
-                f"{path} has the weights of another model: expected {name} of shape "
-                f"{shapes[0]}, got {shapes[1]}"
-            )
+
+
+def require_equal(expected: dict, received: dict, path: str | Path):
+    """Raise ValueError for the first name that doesn't have the expected value."""
+    for name in expected | received:
+        values = [given.get(name, "none") for given in (expected, received)]
+        where = f"{path} has the weights of another model"
+        require.that(
+            values[0] == values[1], f"{name} {values[0]}", values[1], where=where
+        )

@@ -1,5 +1,6 @@
 """Texts and training pairs."""
 
+import math
 from collections.abc import Sequence
 
 from torch import Tensor
@@ -30,7 +31,7 @@ def sliding_windows(
 
     The windows start at 0, stride, 2 * stride ... as long as their targets exist.
 
-    ids: one sequence of integers from 0, more than `context_length`, else ValueError
+    ids: one sequence of integers from 0, more than `context_length`
     returns: inputs and targets, both integer tensors (N, context_length)
 
     >>> sliding_windows([5, 6, 7, 8, 9], context_length=2, stride=2)
@@ -39,9 +40,7 @@ def sliding_windows(
             [8, 9]]))
     """
     require.sizes(stride=stride)
-    ids = require.integers("token ids", ids)
-    require.enough_ids(len(ids), context_length)
-    if require.is_readable(ids):
-        require.that(ids.min() >= 0, "token ids of 0 or more", ids.min().item())
+    ids = require.enough_ids(ids, context_length)
+    require.between("token ids", ids, 0, math.inf)
     windows = ids.unfold(0, context_length + 1, stride)  # (N, context_length + 1)
     return windows[:, :-1].clone(), windows[:, 1:].clone()

@@ -46,7 +46,7 @@ def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tenso
     query, key: (..., T, d_k); keys of length 1, because longer ones let the matrix grow
     value: (..., T, d_v)
     beta: (..., T), from 0 (write nothing) to 1 (the key then returns its value)
-    returns: (..., T, d_v); ValueError for other shapes
+    returns: (..., T, d_v)
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[3.0], [4]])
     >>> delta_rule(key, key, value, beta=torch.ones(2))
@@ -68,7 +68,7 @@ def gated_delta_rule(
 
     query, key, value, beta: as `delta_rule` takes them
     gate: (..., T), g: the fraction of the state that remains, from 0 to 1
-    returns: (..., T, d_v); ValueError for other shapes
+    returns: (..., T, d_v)
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[8.0], [8]])
     >>> half = torch.tensor([0.5, 0.5])
@@ -107,7 +107,7 @@ def attend_in_chunks(
         None for gates of 1
     state: (..., d_k, d_v), after the tokens before; None if there are none
     returns: output (..., T, d_v) and the state (..., d_k, d_v) after the last token, in
-        float32 or wider; ValueError for other shapes and a chunk_size below 1
+        float32 or wider
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[3.0], [4]])
     >>> attend_in_chunks(key, key, value, beta=torch.ones(2))
@@ -191,7 +191,7 @@ class DeltaAttention(nn.Module):
     padding_mask: boolean (B, S), True = a real token; other tokens write nothing. S
         includes the tokens before x
     cache: `DeltaState` of the tokens before x, which is updated
-    returns: (B, T, d_out); ValueError for another width or mask
+    returns: (B, T, d_out)
 
     It replaces a causal `MultiHeadAttention` and needs no positions, because the order
     of the tokens matters to it. Queries and keys are normalised to length 1, and each

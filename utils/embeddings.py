@@ -16,7 +16,7 @@ from utils import require
 def embed(ids: Tensor, table: Tensor) -> Tensor:
     """Look up embeddings: what the product of one-hot rows with the table gives.
 
-    ids: integers (...) from 0 to V - 1, else ValueError
+    ids: integers (...) from 0 to V - 1
     table: (V, D)
     returns: (..., D), equal to `table[ids]`, also next to rows with infinite entries
 
@@ -35,7 +35,7 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
 
     P[t, 2i] = sin(t / 10000^(2i/D)),  P[t, 2i+1] = cos(t / 10000^(2i/D))
 
-    d_model: D, even and positive, else ValueError
+    d_model: D, even and positive
     returns: (T, D), positions from 0
 
     >>> sinusoidal_positions(2, 4)
@@ -56,8 +56,8 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
 def patchify(images: Tensor, patch_size: int) -> Tensor:
     """Cut images into square patches, one token each.
 
-    images: (B, C, height, width), else ValueError
-    patch_size: the side p of a patch, in pixels; ValueError unless it divides both
+    images: (B, C, height, width)
+    patch_size: the side p of a patch, in pixels, which divides both
     returns: (B, N, C * p * p) with N = height/p * width/p. Patches are in row order;
         each lists the pixels of channel 0, row by row, then those of channel 1 …
 
@@ -81,7 +81,7 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 class TokenAndPositionEmbedding(nn.Module):
     """Add a learned vector for the token and a learned vector for its position.
 
-    token_ids: (B, T) with T up to `context_length`, from 0 to V - 1, else ValueError
+    token_ids: (B, T) with T up to `context_length`, from 0 to V - 1
     start: position of the first token, if earlier ones are in a cache
     returns: (B, T, D)
 
@@ -121,7 +121,7 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     Pair (2p, 2p+1) at position t rotates by t * base^(-2p/d_k), counter-clockwise, so
     that the dot product of two rotated vectors depends only on their distance.
 
-    x: (..., T, d_k), floating point, with an even d_k, else ValueError
+    x: (..., T, d_k), floating point, with an even d_k
     positions: (T,), or anything that broadcasts to (..., T), such as (B, 1, T)
     returns: (..., T, d_k)
 
@@ -146,7 +146,7 @@ def rotary_tables(
     """Compute the cosines and sines with which `apply_rope` rotates each pair.
 
     positions: (..., T)
-    width: d_k, even and positive, else ValueError
+    width: d_k, even and positive
     rescale: function that changes the frequencies (d_k / 2,), in radians per token
     returns: cosines and sines, (..., T, d_k / 2) each, in float32 or wider
 
@@ -157,7 +157,7 @@ def rotary_tables(
     """
     require.real("positions", positions)
     require.even("width", width)
-    require.number("base", base, above_zero=True)
+    require.number(above_zero=True, base=base)
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
     # In float32 the positions 2^24 and 2^24 + 1 would be the same.
     even = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)  # 2p
@@ -165,9 +165,8 @@ def rotary_tables(
     if rescale is not None:
         require.instance("rescale", rescale, Callable)
         speeds = rescale(1 / periods)
+        require.floats("frequencies (half_width)", speeds, half_width=len(even))
         require.between("rescaled frequencies", speeds, 0, sys.float_info.max)
-        is_valid = speeds.shape == even.shape
-        require.that(is_valid, f"{len(even)} frequencies", speeds.shape)
         periods = 1 / speeds
     angles = positions[..., None].double() / periods  # (..., T, d_k / 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
@@ -178,7 +177,7 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
     x: (..., T, d_k)
     cos, sin: (T, d_k / 2), or (..., T, d_k / 2) with axes that broadcast
-    returns: (..., T, d_k); ValueError for another width
+    returns: (..., T, d_k)
 
     >>> rotate_pairs(torch.tensor([[3.0, 0.0]]), torch.zeros(1, 1), torch.ones(1, 1))
     tensor([[0., 3.]])
@@ -257,7 +256,7 @@ def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:
     bias[h, i, j] = -2^(-8 (h + 1) / H) * (i - j) for j <= i; 0 above the diagonal,
     which the causal mask hides
 
-    num_heads: H, 1 or more, else ValueError
+    num_heads: H, 1 or more
     returns: (H, T, T), to be added to the scores
 
     >>> alibi_bias(2, 3)[0]

@@ -35,13 +35,13 @@ def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 def leak_test(layer: nn.Module, x: Tensor) -> float:
     """Return the largest change of an output when all later tokens are cut off.
 
-    layer: its outputs have the axes (B, T, …), else ValueError
-    x: (B, T, d_in), or token ids (B, T) of a model; two tokens or more, else ValueError
+    layer: its outputs have the axes (B, T, …)
+    x: (B, T, d_in), or token ids (B, T) of a model; two tokens or more
 
     It is 0, up to rounding, if no output depends on a later token, in training or in
     evaluation mode. Meanwhile every `nn.Dropout`, and every layer that drops entries
-    itself with the probability `dropout_p`, stays in evaluation mode; ValueError if two
-    outputs for the same x differ then, as with `F.dropout`.
+    itself with the probability `dropout_p`, stays in evaluation mode. A layer
+    that is random then, too, as with `F.dropout`, is refused.
     """
     require.instance("layer", layer, nn.Module)
     require.instance("x", x)

@@ -25,7 +25,7 @@ def latent_keys_values(
 
     latent: (B, S, d_c)
     W_uk, W_uv: (H, d_c, d_k) and (H, d_c, d_v), a matrix for each head
-    returns: keys (B, H, S, d_k) and values (B, H, S, d_v); ValueError for other shapes
+    returns: keys (B, H, S, d_k) and values (B, H, S, d_v)
 
     >>> sizes = torch.zeros(2, 5, 3), torch.zeros(7, 3, 4), torch.zeros(7, 3, 6)
     >>> [tuple(t.shape) for t in latent_keys_values(*sizes)]
@@ -47,8 +47,7 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     query: (B, H, T, d_k)
     latent: (B, S, d_c)
     W_uk: (H, d_c, d_k)
-    returns: (B, H, T, S), not scaled, of 16-bit inputs in float32; ValueError for other
-        shapes
+    returns: (B, H, T, S), not scaled, of 16-bit inputs in float32
 
     >>> query, latent = torch.ones(1, 1, 1, 2), torch.tensor([[[3.0]]])
     >>> absorbed_scores(query, latent, torch.tensor([[[1.0, 4.0]]]))
@@ -79,7 +78,7 @@ def absorbed_attention(
     query, rotated_query: (B, H, T, d_k) and (B, H, T, d_rot), rotated by position
     latent, rotated_key: (B, S, d_c) and (B, S, d_rot), both shared by all heads
     W_uk, W_uv: (H, d_c, d_k) and (H, d_c, d_v)
-    returns: (B, H, T, d_v), the outputs of the heads; ValueError for other shapes
+    returns: (B, H, T, d_v), the outputs of the heads
 
     >>> one, latent = torch.ones(1, 1, 1, 1), torch.tensor([[[1.0], [3.0]]])
     >>> matrices = torch.zeros(1, 1, 1), torch.full((1, 1, 1), 5.0)
@@ -109,7 +108,7 @@ class LatentAttention(nn.Module):
     latent = norm(x W_latent);  keys latent W_up_key;  values latent W_up_value
 
     It replaces a causal `MultiHeadAttention`, and takes and returns the same (x,
-    `padding_mask`, `need_weights`, `cache`), with the same ValueErrors. The cache
+    `padding_mask`, `need_weights`, `cache`), with the same limits. The cache
     stores latents instead of keys, and the rotated keys instead of values.
 
     absorbed: True compares queries with the latents, False computes keys and values;

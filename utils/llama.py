@@ -25,7 +25,7 @@ class SwiGLU(nn.Module):
     returns: (B, T, D)
 
     By default the inner width is 8/3 D, so that the three matrices together are as
-    large as the two of `feed_forward`. ValueError for a width below 1.
+    large as the two of `feed_forward`.
 
     >>> SwiGLU(6)(torch.zeros(2, 3, 6)).shape
     torch.Size([2, 3, 6])
@@ -80,7 +80,7 @@ class Llama(GPT):
         tied: bool = True,
         **options,
     ):
-        require.number("eps", eps)
+        require.number(eps=eps)
         require.flags(tied=tied)
         sizes = vocab_size, context_length, d_model, num_heads, num_layers
         super().__init__(*sizes, positions="rotary", **options)
@@ -185,7 +185,8 @@ def llama3_frequencies(
     down by `factor`. In between, the frequency is a weighted average of the two.
 
     frequencies: (d_k / 2,), in radians per token
-    returns: (d_k / 2,); ValueError unless `low_freq_factor` is below `high_freq_factor`
+    low_freq_factor: below `high_freq_factor`
+    returns: (d_k / 2,)
 
     >>> frequencies = torch.tensor([8.0, 2.0, 0.5]) * 2 * torch.pi / 100
     >>> llama3_frequencies(frequencies, 10, 1, 4, 100) / frequencies
@@ -194,16 +195,14 @@ def llama3_frequencies(
     Source: Llama 3.1's `rope_scaling`, as `transformers` computes it.
     """
     require.floating("frequencies", frequencies)
-    require.number("factor", factor, above_zero=True)
-    length = original_max_position_embeddings
-    require.number("original_max_position_embeddings", length, above_zero=True)
-    require.number("high_freq_factor", high_freq_factor, above_zero=True)
     low, high = low_freq_factor, high_freq_factor
-    require.number("low_freq_factor", low)
+    length = original_max_position_embeddings
+    require.number(low_freq_factor=low)
+    require.number(above_zero=True, factor=factor, high_freq_factor=high)
+    require.number(above_zero=True, original_max_position_embeddings=length)
     require.that(low < high, "low_freq_factor below high_freq_factor", low, high)
-    rotations = original_max_position_embeddings * frequencies / (2 * torch.pi)
-    kept = (rotations - low_freq_factor) / (high_freq_factor - low_freq_factor)
-    kept = kept.clamp(0, 1)
+    rotations = length * frequencies / (2 * torch.pi)
+    kept = ((rotations - low) / (high - low)).clamp(0, 1)
     return frequencies * (kept + (1 - kept) / factor)
 
 
@@ -215,9 +214,7 @@ def load_llama(path: str | Path) -> Llama:
     returns: the model in float32, without dropout, in evaluation mode; keep the model
         itself, because its rotary tables are in no `state_dict`
 
-    Raises FileNotFoundError if a file is missing, and ValueError for a file that is
-    damaged, a setting that our layers do not compute, and a tensor that is missing,
-    unknown, or of another shape than the configuration says.
+    Raises FileNotFoundError or ValueError for files as `load_gpt2` does.
 
     >>> from utils.files import DATA
     >>> load_llama(DATA / "tiny_llama")(torch.tensor([[1, 2]])).shape
@@ -258,8 +255,8 @@ def _read_config(path):
     settings = read_json(path)
     # `transformers` writes rope_parameters since version 5, before it rope_scaling.
     rope = settings.get("rope_scaling") or settings.get("rope_parameters") or {}
-    if not isinstance(rope, dict):
-        raise ValueError(f"{path}: expected rope_scaling as a dict, got {rope!r}")
+    is_dict = isinstance(rope, dict)
+    require.that(is_dict, "rope_scaling as a dict", repr(rope), where=path)
     given = settings | {"rope_type": rope.get("type")} | rope
     given = {name: value for name, value in given.items() if value is not None}
     config = DEFAULTS | given

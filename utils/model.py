@@ -105,11 +105,6 @@ class GPT(nn.Module):
     it has `out_proj` and `new_cache`. The output head shares its weights with the token
     embedding.
 
-    Raises ValueError for other `positions`, for "rotary" with a class that has none,
-    for a `rotary` that says otherwise, for `causal=False`, with which a token would see
-    its target, for a number of classes or caches other than the number of blocks, for a
-    cache that is given twice, and for caches that hold different numbers of tokens.
-
     >>> GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)(
     ...     torch.zeros(2, 5, dtype=torch.long)
     ... ).shape
@@ -168,8 +163,15 @@ class GPT(nn.Module):
     def forward(self, token_ids: Tensor, caches: list | None = None) -> Tensor:
         require.instance("token ids", token_ids)
         require.that(token_ids.dim() == 2, "token ids (B, T)", token_ids.shape)
-        if caches is None:
-            return self._logits(token_ids, [None] * len(self.blocks), 0)
+        num_cached = 0 if caches is None else self._check_caches(caches)
+        caches = [None] * len(self.blocks) if caches is None else caches
+        embedding = partial(self.embedding, start=num_cached)
+        blocks = [partial(b, cache=cache) for b, cache in zip(self.blocks, caches)]
+        with restored_on_error(caches):
+            return gpt_logits(token_ids, embedding, blocks, self.norm, self.output)
+
+    def _check_caches(self, caches):
+        """Return the number of tokens that each of them has."""
         is_valid = isinstance(caches, list | tuple)
         is_valid = is_valid and all(hasattr(cache, "num_tokens") for cache in caches)
         require.that(is_valid, "caches as `new_caches` returns them", caches)
@@ -179,13 +181,7 @@ class GPT(nn.Module):
             expected = f"a cache of its own for each of {len(self.blocks)} blocks, all"
             received = f"{num_different} with lengths {lengths}"
             require.refuse(f"{expected} of one length", received)
-        with restored_on_error(caches):
-            return self._logits(token_ids, caches, lengths[0] if lengths else 0)
-
-    def _logits(self, token_ids, caches, num_cached):
-        embedding = partial(self.embedding, start=num_cached)
-        blocks = [partial(b, cache=cache) for b, cache in zip(self.blocks, caches)]
-        return gpt_logits(token_ids, embedding, blocks, self.norm, self.output)
+        return lengths[0] if lengths else 0
 
     def new_caches(self, num_tokens: int) -> list:
         """Return an empty cache for each block, with room for `num_tokens`."""
@@ -272,7 +268,7 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     """Return the mean cross-entropy of the targets, in nats per token.
 
     batch: inputs and targets, both (B, T)
-    returns: scalar tensor; ValueError for two shapes, and targets that aren't ids
+    returns: scalar tensor
     """
     require.instance("batch", batch, Sequence)
     require.that(len(batch) == 2, "inputs and targets", f"{len(batch)} parts")
@@ -283,9 +279,9 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
 def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> Tensor:
     """Return the mean cross-entropy, in nats, a scalar tensor.
 
-    logits: (..., V);  targets: token ids (...), else ValueError
+    logits: (..., V);  targets: token ids (...)
     left_out: a number instead of an id, where a row of logits doesn't count; on the CPU
-        ValueError if none counts, and for a row of NaN or of -inf alone
+        at least one has to count, and none may be NaN or -inf alone
 
     >>> mean_loss(torch.zeros(2, 5), torch.tensor([3, 4]))
     tensor(1.6094)
@@ -300,7 +296,7 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
     """Cut to the fewest, likeliest tokens whose probabilities sum to `p` or more.
 
     logits: (..., V), as `next_token_probs` takes them
-    p: above 0 and up to 1, else ValueError
+    p: above 0 and up to 1
     returns: probabilities (..., V), which sum to one; the likeliest token always stays
 
     >>> top_p_probs(torch.tensor([0.5, 0.3, 0.2]).log(), p=0.7)
@@ -308,7 +304,7 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
 
     Source: Holtzman et al. 2020, section 3.1 (nucleus sampling).
     """
-    require.number("p", p, 1, above_zero=True)
+    require.number(1, above_zero=True, p=p)
     require.logits(logits)
     probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
     # Of likelier tokens; below 0 for the likeliest, because a small p may round to 0.
@@ -328,18 +324,17 @@ def next_token_probs(
     """Turn logits into probabilities, sharpened and cut to the likeliest tokens.
 
     logits: (..., V)
-    temperature: above 0 and finite, else ValueError
+    temperature: above 0 and finite
     top_k: keep this many tokens, from 1 to V, and all that tie with the last of them
     top_p: of these, keep the fewest with this probability (`top_p_probs`)
-    returns: (..., V), sums to one; on the CPU ValueError if the largest logit is
-        infinite or NaN
+    returns: (..., V), sums to one
 
     >>> next_token_probs(torch.tensor([0.0, 0.0, -1.0]), top_k=2)
     tensor([0.5000, 0.5000, 0.0000])
 
     Source: top-k as in Fan et al. 2018, section 5.
     """
-    require.number("temperature", temperature, above_zero=True)
+    require.number(above_zero=True, temperature=temperature)
     # Below the maximum, a small temperature leads to -inf, and not to inf - inf = NaN.
     largest = require.logits(logits)
     if top_k is not None:
@@ -402,9 +397,6 @@ def generate(
     `context_length` tokens, all of them again for each new token, because their
     positions shift. Until then `use_cache` stores the keys and values of earlier
     tokens, which changes no token.
-
-    Raises ValueError for an empty prompt, for an id that isn't in the vocabulary, and
-    as `next_token_probs` does.
 
     >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape

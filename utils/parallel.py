@@ -59,8 +59,7 @@ def partial_attention(
     mask: boolean (..., T, S), True = may attend
     returns: accumulators (..., T, d_v), the sums of exponentials times values; maxima
         and denominators (..., T); of float16 inputs in float32. In a row without any
-        allowed key the maximum is -inf and the denominator 0. ValueError for shapes
-        that do not fit and a mask that isn't boolean
+        allowed key the maximum is -inf and the denominator 0
 
     >>> accumulators, maxima, denominators = partial_attention(*torch.ones(3, 5, 1))
     >>> (accumulators / denominators[:, None]).flatten(), maxima[0], denominators[0]
@@ -87,8 +86,7 @@ def combine_partial_attention(
 
     accumulators: (P, ..., T, d_v);  maxima, denominators: (P, ..., T)
     returns: the same three for all keys, (..., T, d_v) and twice (..., T); the
-        accumulators divided by the denominators are the attention. ValueError for
-        shapes that do not fit
+        accumulators divided by the denominators are the attention
 
     >>> parts = torch.tensor([[[2.0]], [[6.0]]]), torch.zeros(2, 1), torch.ones(2, 1)
     >>> combine_partial_attention(*parts)
@@ -141,8 +139,7 @@ def mlp_part(
     x: (..., T, D);  W_1: (U, D);  b_1: (U,);  W_2: (D, U);  b_2: (D,)
     rank, count: the process, which takes the rank-th of `count` parts of the hidden
         units. `count` divides U, and process 0 adds `b_2`
-    returns: (..., T, D); the parts of all processes sum to the output; ValueError for
-        another count, rank or shape
+    returns: (..., T, D); the parts of all processes sum to the output
 
     >>> one = torch.ones(1, 1)
     >>> W_1, b_1, W_2 = torch.ones(2, 1), torch.zeros(2), torch.ones(1, 2)
@@ -168,7 +165,7 @@ def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
 
     striped: each process has every P-th token instead of neighbours, so that a causal
         mask leaves about the same work for all
-    returns: integers (num_tokens / P,); ValueError if P doesn't divide
+    returns: integers (num_tokens / P,)
 
     Source: stripes as in Brandon et al. 2023, section 3.
     """
@@ -249,8 +246,7 @@ def split_batch_over_processes(
     model: every process has the same weights, for example from the same seed
     compute_loss: function (model, batch) -> the mean loss of the sentences of a batch
     returns: a function with the same arguments. Its value is the loss of the whole
-        batch, and its gradient is averaged over the processes during `backward`. It
-        raises ValueError for a batch that can't be shared equally.
+        batch, and its gradient is averaged over the processes during `backward`
 
     Source: Li et al. 2020, section 3.
     """

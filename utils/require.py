@@ -10,26 +10,28 @@ import sys
 from collections.abc import Iterable
 from itertools import zip_longest
 from numbers import Integral, Real
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 
-def that(condition: bool, expected: str, *received):
+def that(condition: bool, expected: str, *received, where: str | Path = ""):
     """Raise ValueError unless the condition is true.
 
     In hot paths, or with a number of tokens in the message (`torch.compile` would
     specialise), write `if` and `refuse`: here it is built even if nothing is wrong.
     """
     if not condition:
-        refuse(expected, *received)
+        refuse(expected, *received, where=where)
 
 
-def refuse(expected: str, *received):
-    """Raise ValueError with what was expected and what was received."""
+def refuse(expected: str, *received, where: str | Path = ""):
+    """Raise ValueError with what was expected and what was received, perhaps where."""
     received = [tuple(r) if isinstance(r, torch.Size) else r for r in received]
     got = " and ".join(map(str, received))
-    raise ValueError(f"expected {expected}, got {got}") from None
+    where = f"{where}: " if where else ""
+    raise ValueError(f"{where}expected {expected}, got {got}") from None
 
 
 def instance(name: str, x, kind: type = Tensor):
@@ -152,14 +154,15 @@ def is_whole(x) -> bool:
     return isinstance(x, Integral) and not isinstance(x, bool)
 
 
-def number(name: str, x: float, high: float = math.inf, above_zero: bool = False):
-    """Expect a finite number from 0, or above it, to `high` if that is given."""
+def number(high: float = math.inf, /, above_zero: bool = False, **numbers: float):
+    """Expect finite numbers from 0, or above it, to `high` if that is given."""
     limits = "above 0" if above_zero else "from 0"
     limits += f" to {high:g}" if high < math.inf else ""
-    is_valid = isinstance(x, Real) and not isinstance(x, bool)
-    is_valid = is_valid and 0 <= x <= min(high, sys.float_info.max)
-    is_valid = is_valid and not (above_zero and x == 0)
-    that(is_valid, f"a finite {name} {limits}", f"{x!r:.80}")
+    for name, x in numbers.items():
+        is_valid = isinstance(x, Real) and not isinstance(x, bool)
+        is_valid = is_valid and 0 <= x <= min(high, sys.float_info.max)
+        is_valid = is_valid and not (above_zero and x == 0)
+        that(is_valid, f"a finite {name} {limits}", f"{x!r:.80}")
 
 
 def is_readable(x: Tensor) -> bool:
@@ -174,11 +177,10 @@ def is_readable(x: Tensor) -> bool:
 
 
 def between(name: str, x: Tensor, low: float, high: float):
-    """Expect floats in a range, and no NaN."""
-    floating(name, x)
+    """Expect numbers in a range, and no NaN, where they can be read."""
     if is_readable(x):
         wrong = x[~((x >= low) & (x <= high))].tolist()
-        that(not wrong, f"{name} from {low:g} to {high:g}", *wrong[:1])
+        that(not wrong, f"{name} from {low} to {high}", *wrong[:1])
 
 
 def logits(logits: Tensor) -> Tensor:
@@ -210,9 +212,7 @@ def token_ids(ids: Tensor, vocab_size: int, table: Tensor | None = None):
     if table is not None and ids.device != table.device:
         refuse(f"token ids on {table.device}", ids.device)
     that(vocab_size > 0, "a vocabulary of one token or more", "none")
-    if is_readable(ids):
-        wrong = ids[(ids < 0) | (ids >= vocab_size)].tolist()
-        that(not wrong, f"token ids from 0 to {vocab_size - 1}", *wrong[:1])
+    between("token ids", ids, 0, vocab_size - 1)
 
 
 def targets(scores: Tensor, targets: Tensor, left_out: int | None = None):
@@ -252,11 +252,13 @@ def whole(name: str, numbers: Iterable):
     that(not wrong, f"{name} as whole numbers", *map(repr, wrong[:1]))
 
 
-def enough_ids(num_ids: int, context_length: int):
-    """Expect enough token ids for a window and its last target."""
+def enough_ids(ids, context_length: int) -> Tensor:
+    """Return token ids as a tensor, more than a window has: it needs a last target."""
     sizes(context_length=context_length)
+    ids = integers("token ids", ids)
     expected = f"more than context_length = {context_length} token ids"
-    that(num_ids > context_length, expected, num_ids)
+    that(len(ids) > context_length, expected, len(ids))
+    return ids
 
 
 def query_key_value(query: Tensor, key: Tensor, *value: Tensor) -> dict:
@@ -299,7 +301,7 @@ def first_position(start: int):
 def rotary(rotary, rope_base, context_length, rotary_dim=None):
     """Without rotary=True, rope_base and rotary_dim must keep their defaults."""
     flags(rotary=rotary)
-    number("rope_base", rope_base, above_zero=True)
+    number(above_zero=True, rope_base=rope_base)
     sizes(int(rotary), context_length=context_length)
     is_default = rope_base == 10000.0 and rotary_dim is None
     that(rotary or is_default, "rotary=True with a rope_base or rotary_dim", rotary)
@@ -327,7 +329,7 @@ def layer_sizes(
     sizes(d_in=d_in, d_out=d_out)
     divisible(d_out, num_heads)
     from_zero(context_length=context_length)
-    number("dropout probability", dropout, 1)
+    number(1, dropout=dropout)
 
 
 def tokens(

@@ -101,7 +101,7 @@ def train_bpe(
     equally frequent pairs the one with the smaller ids comes first. Only the words
     that hold the merged pair are counted again.
 
-    pattern: its matches are the words, and together the text, else ValueError
+    pattern: its matches are the words, and together the text
     returns: from a pair of ids to its new id, in the order learned; ids 0 ... 255 are
         the bytes, new ids start at 256. Fewer than `num_merges` if no pair is left.
 
@@ -142,8 +142,8 @@ def encode_bpe(
 ) -> list[int]:
     """Turn text into ids with learned merges, the earliest learned merge first.
 
-    merges: as `train_bpe` returns them, else ValueError
-    pattern: as in training; its matches together are the text, else ValueError
+    merges: as `train_bpe` returns them
+    pattern: as in training; its matches together are the text
 
     >>> encode_bpe("slow", train_bpe("low lower lowest", num_merges=2))
     [115, 257]
@@ -180,9 +180,8 @@ def _encode_word(word, merges):
 def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     """Turn ids back into text; bytes that are no character become U+FFFD.
 
-    ids: bytes or learned, else ValueError; one text, such as a row of what `generate`
-        returns
-    merges: in the order learned, to ids that aren't used yet, else ValueError
+    ids: bytes or learned; one text, such as a row of what `generate` returns
+    merges: in the order learned, to ids that aren't used yet
 
     >>> merges = train_bpe("low lower lowest", num_merges=2)
     >>> decode_bpe(encode_bpe("slow", merges), merges)
@@ -198,7 +197,7 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
 def token_bytes(merges: dict[tuple[int, int], int]) -> dict[int, bytes]:
     """Return the bytes that each id stands for.
 
-    merges: from pairs of known ids to ids that aren't used yet, else ValueError
+    merges: from pairs of known ids to ids that aren't used yet
     returns: dict from the 256 bytes, and then from the new ids
 
     >>> token_bytes({(108, 111): 256})[256]

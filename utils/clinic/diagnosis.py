@@ -1,5 +1,6 @@
 """The diagnosis: is it these wrong steps, and which number says so?"""
 
+from utils import require
 from utils.checks import records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
 from utils.checks.examine import Result
@@ -26,11 +27,9 @@ def diagnose(patient, *slugs) -> Result:
     slugs: names of suspects
     returns: a `Result` as `check` gives it; where not passed, `diagnosis` is wrong,
         half-right, not-attempted or no-such-suspect
-
-    Raises ValueError if it is not a patient.
     """
-    if not expect_layer(patient).is_patient:
-        raise ValueError(f"expected a patient, such as patient(7); got {patient!r}")
+    is_patient = expect_layer(patient).is_patient
+    require.that(is_patient, "a patient, such as patient(7)", repr(patient))
     state, lines = _judge(patient, slugs)
     name = f"Patient {patient.number}"
     (sign, _, color), words = HEADINGS[state]
@@ -46,7 +45,7 @@ def _judge(patient, slugs):
     if any(slug is Ellipsis for slug in slugs):
         return "not-attempted", [DOTS]
     for slug in slugs:
-        if type(slug) is not str or slug not in known:
+        if slug not in [*known]:  # a list has no hash
             expected = f"Expected some of {', '.join(known)}."
             return "no-such-suspect", [f"{slug!r} is no suspect here. {expected}"]
     claimed = frozenset(slugs)

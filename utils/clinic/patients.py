@@ -124,8 +124,6 @@ class Layer(nn.Module):
 
     It takes and gives what its printed form says. Its weights, W_query, W_key, W_value
     and with heads out_proj, may be read and trained.
-
-    Raises ValueError for another number of inputs, another width, and a longer x.
     """
 
     def __init__(self, number, kind, slugs=(), is_patient=False):
@@ -204,15 +202,12 @@ def patient(number: int) -> Layer:
 
     returns: an nn.Module in eval mode; printed, it says what it takes and gives
 
-    Raises ValueError for a number that isn't an integer from 1 on.
-
     >>> patient(7)
     Patient 7, with one wrong step, or none: a function
       takes  query, key, value, each (…, T, 16)
       gives  output (…, T, 16), weights (…, T, T)
     """
-    if type(number) is not int or number < 1:
-        raise ValueError(f"expected a number of 1 or more, got {number!r}")
+    require.sizes(number=number)
     kind = KINDS[number // 100 % 3]
     choices = possible_faults(kind, two=number >= 300)
     turn, place = divmod(number, len(choices))  # in each turn every cause comes once
@@ -236,17 +231,15 @@ def twin(layer: Layer, *slugs: str) -> Layer:
     layer: a patient, or another twin
     slugs: suspects of this kind of layer
 
-    Raises ValueError for other slugs.
-
     >>> twin(patient(107))
     A layer to compare with: a causal layer
       takes  x (B, T, 16), T up to 16
       gives  output (B, T, 16); with need_weights=True also weights (B, T, T)
     """
     known = suspects(layer)
-    for slug in slugs:
-        if type(slug) is not str or slug not in known:
-            raise ValueError(f"expected suspects among {', '.join(known)}; got {slug}")
+    unknown = [slug for slug in slugs if slug not in [*known]]  # a list has no hash
+    expected = f"suspects among {', '.join(known)}"
+    require.that(not unknown, expected, *map(repr, unknown[:1]))
     other = Layer(layer.number, layer.kind, slugs)
     other.load_state_dict(layer.state_dict())
     return other.train(layer.training)
@@ -254,8 +247,6 @@ def twin(layer: Layer, *slugs: str) -> Layer:
 
 def suspects(layer: Layer) -> dict[str, str]:
     """Return what can be wrong with this kind of layer, slug -> a line.
-
-    Raises ValueError if it is not a patient.
 
     >>> suspects(patient(7))["softmax-over-queries"]
     'the softmax runs over the queries'
@@ -266,6 +257,6 @@ def suspects(layer: Layer) -> dict[str, str]:
 
 def expect_layer(layer):
     """Return the layer; raise ValueError unless it is a layer of the clinic."""
-    if not isinstance(layer, Layer):
-        raise ValueError(f"expected a patient, such as patient(7); got {layer!r}")
+    is_layer = isinstance(layer, Layer)
+    require.that(is_layer, "a patient, such as patient(7)", repr(layer))
     return layer

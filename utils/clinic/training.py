@@ -61,13 +61,11 @@ def train_on_words(
 
     Four words in five repeat the word three places before them, the others are drawn.
 
-    layer: a patient with weights, or a twin of one
+    layer: a patient with weights, so not a function, or a twin of one
     returns: one loss for each step
-
-    Raises ValueError for a patient that is a function: it has no weights to train.
     """
-    if not expect_layer(layer).kind.masked:
-        raise ValueError(f"expected a layer with weights; got {layer.kind.name}")
+    kind = expect_layer(layer).kind
+    require.that(kind.masked, "a layer with weights", kind.name)
     require.from_zero(seed=seed)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

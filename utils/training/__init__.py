@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from utils import require
-from utils.checkpoints import check_shapes
+from utils.checkpoints import check_shapes, require_equal
 from utils.files import write_atomically
 
 
@@ -49,9 +49,9 @@ def learning_rate(
     late decline: Hu et al. 2024, section 4.
     """
     require.from_zero(step=step, steps=steps, warmup=warmup)
-    require.number("lr", lr)
-    require.number("final_lr", 0 if final_lr is None else final_lr, lr)
-    require.number("decline", decline, 1)
+    require.number(lr=lr)
+    require.number(lr, final_lr=0 if final_lr is None else final_lr)
+    require.number(1, decline=decline)
     if step < warmup:
         return lr * (step + 1) / warmup
     if final_lr is None:
@@ -74,7 +74,7 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     [[(3, 5)], [(7, 5), (5,), (5,), (3,)]]
     """
     require.instance("model", model, nn.Module)
-    require.number("weight_decay", weight_decay)
+    require.number(weight_decay=weight_decay)
     embeddings = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
     decay, no_decay = [], []
     for parameter in model.parameters():
@@ -99,10 +99,6 @@ class TrainingConfig:
     metadata: dict that describes the training run, stored in the checkpoint. Training
         continues only if the dict in the checkpoint equals this one, so it may contain
         strings, numbers (no NaN), lists and dicts, but not, for example, a Path.
-
-    Raises ValueError for a number below 0, for part of a step, a decline above 1, an
-    infinite `final_lr` or `weight_decay`, for `save_every` or `clip` of 0, for a
-    checkpoint that is no path, and for other metadata.
     """
 
     warmup: int = 0
@@ -117,11 +113,10 @@ class TrainingConfig:
     def __post_init__(self):
         require.sizes(save_every=self.save_every)
         require.from_zero(warmup=self.warmup)
-        require.number("final_lr", 0 if self.final_lr is None else self.final_lr)
-        require.number("decline", self.decline, 1)
-        require.number("weight_decay", self.weight_decay)
-        clip = 1.0 if self.clip is None else self.clip
-        require.number("clip", clip, above_zero=True)
+        final_lr = 0 if self.final_lr is None else self.final_lr
+        require.number(final_lr=final_lr, weight_decay=self.weight_decay)
+        require.number(1, decline=self.decline)
+        require.number(above_zero=True, clip=1.0 if self.clip is None else self.clip)
         is_path = isinstance(self.checkpoint, str | Path | None)
         require.that(is_path, "checkpoint as a path", repr(self.checkpoint))
         expected = "metadata as a dict of strings, numbers, lists and dicts, which a "
@@ -171,9 +166,9 @@ def train(
     A resumed run ends with the losses of an uninterrupted one, if the batches are the
     same. A loss compiled for a GPU needs `torch.use_deterministic_algorithms`, too.
 
-    Raises ValueError without batches or weights to train, and for a checkpoint that is
-    damaged or of another model; the model then stays as it was. A loss of
-    infinity or NaN raises it, too (on a GPU up to 50 steps late), and isn't saved.
+    Raises ValueError for a checkpoint that is damaged or of another model; the model
+    then stays as it was. A loss of infinity or NaN raises it, too (on a GPU up to 50
+    steps late), and isn't saved.
 
     >>> layer = torch.nn.Linear(1, 1)
     >>> losses = train(layer, [torch.ones(5, 1)], lambda m, x: m(x).square().mean(), 9)
@@ -304,22 +299,15 @@ class _TrainingState:
     def load(self):
         path = self.config.checkpoint
         saved = read_checkpoint(path)
-        expected, received = self.config.metadata or {}, saved["metadata"]
-        for name in expected | received:
-            values = expected.get(name, "nothing"), received.get(name, "nothing")
-            if values[0] != values[1]:
-                raise ValueError(
-                    f"{path} has the weights of another model: expected {name} of "
-                    f"{values[0]}, got {values[1]}"
-                )
+        require_equal(self.config.metadata or {}, saved["metadata"], path)
         names = _by_plain_name({name: name for name in self.model.state_dict()})
         weights = _by_plain_name(saved["model"])
         weights = {names.get(name, name): weight for name, weight in weights.items()}
         check_shapes(self.model, weights, path)
-        if saved["step"] > self.steps:
-            raise ValueError(
-                f"{path} has {saved['step']} steps: expected at most {self.steps}"
-            )
+        is_before_end = saved["step"] <= self.steps
+        require.that(
+            is_before_end, f"{self.steps} steps or fewer", saved["step"], where=path
+        )
         groups = self.optimizer.state_dict()["param_groups"]
         state = {"state": saved["optimizer"], "param_groups": groups}
         self.optimizer.load_state_dict(state)

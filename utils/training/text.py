@@ -88,8 +88,6 @@ def export_text_model(path: str | Path, folder: str | Path) -> None:
 
     path: the file given as `--checkpoint`
     folder: gets model.safetensors and config.json, which `load_text_model` reads
-
-    Raises ValueError as `load_text_model` does, before anything is written.
     """
     from safetensors.torch import save  # needed only here
 
@@ -150,7 +148,7 @@ def _parse(arguments):
     export_help = "write the model of --checkpoint in half precision, to give it away"
     add("--export", metavar="FOLDER", type=Path, help=export_help)
     add = parser.add_argument
-    count = {"metavar": "N", "type": partial(_whole, least=1)}
+    count, fraction = {"metavar": "N", "type": int}, {"metavar": "X", "type": float}
     held_out_help = "a text to test on, by default the last tenth of TEXT"
     add("--held-out", metavar="FILE", type=Path, help=held_out_help)
     checkpoint_help = "a file to save the training run in: after a crash or Ctrl-C the "
@@ -165,20 +163,22 @@ def _parse(arguments):
     add("--heads", default=4, help="heads per block, a divisor of the width", **count)
     add("--layers", default=2, help="number of blocks", **count)
     add("--merges", default=256, help="byte pairs to learn on the text", **count)
-    add("--lr", metavar="X", type=_fraction, default=1.5e-3, help="learning rate")
+    add("--lr", default=1.5e-3, help="learning rate", **fraction)
     decline_help = "fraction of the steps, at the end, in which the rate falls to a "
     decline_help += "tenth; stopped before, a run can continue with more --steps"
-    add("--decline", metavar="X", type=_fraction, default=1.0, help=decline_help)
-    add("--dropout", metavar="X", type=_fraction, default=0.1, help="fraction dropped")
-    add("--seed", default=0, help="of weights and batches", metavar="N", type=_whole)
+    add("--decline", default=1.0, help=decline_help, **fraction)
+    add("--dropout", default=0.1, help="fraction dropped", **fraction)
+    add("--seed", default=0, help="of weights and batches", **count)
     add("--compile", action="store_true", help="compile the model with torch.compile")
     add("--tokens", default=250, help="how many tokens to write", **count)
-    add("--temperature", metavar="X", type=float, default=0.8, help="of what it writes")
+    add("--temperature", default=0.8, help="of what it writes", **fraction)
     options = parser.parse_args(arguments)
     if options.export and not options.checkpoint:
         parser.error("--export needs --checkpoint FILE")
-    if options.width % options.heads:
-        parser.error(f"expected --heads to divide --width, got {options.heads}")
+    try:
+        _check(options)
+    except ValueError as error:
+        parser.error(str(error))
     used = vars(options).keys() - {"tokens", "temperature"}
     if options.text is None:
         used = {"write", "export", "checkpoint"}
@@ -189,20 +189,14 @@ def _parse(arguments):
     return options
 
 
-def _whole(text, least=0):
-    if text.isdecimal() and least <= int(text) < 2**63:
-        return int(text)
-    expected = f"expected a whole number from {least}, below 2**63"
-    raise argparse.ArgumentTypeError(f"{expected}, got {text}")
-
-
-def _fraction(text):
-    try:
-        if 0 <= float(text) <= 1:
-            return float(text)
-    except ValueError:
-        pass
-    raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, got {text}")
+def _check(options):
+    counts = "steps", "save_every", "batch", "context", "layers", "merges", "tokens"
+    require.sizes(**{name: getattr(options, name) for name in (*counts, "width")})
+    require.divisible(options.width, options.heads)
+    require.from_zero(seed=options.seed)
+    fractions = {name: getattr(options, name) for name in ("lr", "decline", "dropout")}
+    require.number(1, **fractions)
+    require.number(above_zero=True, temperature=options.temperature)
 
 
 def _write_text(options, write):
@@ -353,15 +347,13 @@ def draw_windows(
     """Draw the batch with this number: the same in every process and after a crash.
 
     ids: (N,)
-    returns: inputs and targets, both (batch_size, context_length); ValueError if there
-        is no window
+    returns: inputs and targets, both (batch_size, context_length)
 
     >>> draw_windows(torch.arange(90), 4, batch_size=2, seed=0, number=7)[0]
     tensor([[13, 14, 15, 16],
             [72, 73, 74, 75]])
     """
-    ids = require.integers("token ids", ids)
-    require.enough_ids(len(ids), context_length)
+    ids = require.enough_ids(ids, context_length)
     require.sizes(batch_size=batch_size)
     draw = random.Random(f"{seed}, {number}")
     starts = [draw.randrange(len(ids) - context_length) for _ in range(batch_size)]
@@ -382,8 +374,8 @@ def held_out_loss(
     torch.Size([])
     """
     require.instance("model", model, GPT)
-    ids = require.integers("token ids", ids)
-    require.sizes(context_length=context_length, batch_size=batch_size)
+    ids = require.enough_ids(ids, context_length)
+    require.sizes(batch_size=batch_size)
     stride = max(context_length, len(ids) // 128)
     windows = sliding_windows(ids, context_length, stride)
     device = next(model.parameters()).device
