@@ -6,45 +6,11 @@ import pytest
 import torch
 
 from utils.embeddings import (
-    Rotary,
-    TokenAndPositionEmbedding,
     apply_rope,
     embed,
-    patchify,
     rotary_tables,
-    rotate_pairs,
     sinusoidal_positions,
 )
-
-WITH_POSITIONS = TokenAndPositionEmbedding(11, 4, 3)
-X, IDS = torch.zeros(3, 6), torch.tensor([[1]])
-
-
-@pytest.mark.parametrize(
-    "function, inputs, message",
-    [
-        (embed, (torch.tensor([0, -1]), torch.zeros(6, 3)), "from 0 to 5, got -1"),
-        (embed, (torch.tensor([0]), X[0]), r"expected table \(V, D\), got \(6,\)"),
-        (embed, (torch.tensor([0], device="meta"), X), "token ids on cpu, got meta"),
-        (embed, (IDS, X > 0), "table as real numbers, got torch.bool"),
-        (embed, (IDS, X[:0]), "vocabulary of .* got none"),
-        (sinusoidal_positions, (3, 5), "an even d_model, got 5"),
-        (Rotary, (3, 4, 1e4, lambda speeds: speeds / 0 * 0), "frequencies .* got nan"),
-        (patchify, (torch.zeros(1, 1, 6, 8), 3), "that 3 divides, got 6 and 8"),
-        (apply_rope, (X, torch.arange(4)), r"to \(3,\), got \(4,\)"),
-        (Rotary, (3, 4, 1e4, lambda speeds: X[0]), r"half_width = 2\), got \(6"),
-        (TokenAndPositionEmbedding(5, None, 2), (IDS, "x"), "start .* got 'x'"),
-        (rotate_pairs, (X, X[:, :3], X[:, :1]), r"half_width = 3\), got \(3, 1"),
-        (rotate_pairs, (X, X[:, :3].long(), X[:, :3]), "cos of floating-point numb"),
-        (apply_rope, (X, torch.arange(3).to("meta")), "positions .* on cpu, got"),
-        (Rotary(5, 2), (X, 0), r"x \(\.\.\., width = 2\), got \(3, 6"),
-        (WITH_POSITIONS, (IDS, -1), "first position of 0 or more"),
-        (Rotary(5, 6), (X, 3), "up to num_positions = 5 tokens, got 6"),
-    ],
-)
-def test_what_a_function_cannot_use_is_named(function, inputs, message):
-    with pytest.raises(ValueError, match=message):
-        function(*inputs)
 
 
 def test_embed_equals_the_rows_of_the_table_next_to_infinite_ones():

@@ -7,8 +7,6 @@ from tests.small_layers import computed, random
 from utils.latent import (
     LatentAttention,
     absorbed_attention,
-    absorbed_scores,
-    latent_keys_values,
 )
 
 KINDS = [
@@ -46,20 +44,6 @@ def test_latent_attention_is_that_of_deepseek_v3(absorbed):
     layer.load_state_dict(weights)
     output = layer(given["x"], absorbed=absorbed)
     torch.testing.assert_close(output, given["output"], atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize(
-    "function, sizes, message",
-    [
-        (latent_keys_values, [(7, 5), (3, 5, 11), (3, 5, 13)], r"\(B, S, d_c\), got"),
-        (absorbed_scores, [(2, 4, 1, 11), (2, 7, 5), (3, 5, 11)], r"H = 4, d_c = 5"),
-        (lambda: layer(rotary_dim=3), [], "expected rotary=True with a rope_base or"),
-        (lambda x: layer()(x.double(), absorbed="x"), [(1, 2, 5)], "absorbed as True"),
-    ],
-)
-def test_shapes_that_do_not_fit_are_named(function, sizes, message):
-    with pytest.raises(ValueError, match=message):
-        function(*map(torch.zeros, sizes))
 
 
 def test_in_float16_scores_beyond_its_range_are_no_nan():

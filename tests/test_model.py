@@ -10,13 +10,10 @@ from torch import nn
 from utils.attention import CausalAttention, MultiHeadAttention
 from utils.delta import DeltaAttention
 from utils.latent import LatentAttention
-from utils.llama import Llama, SwiGLU
 from utils.model import (
     GPT,
-    TransformerBlock,
     generate,
     mean_loss,
-    next_token_loss,
     next_token_probs,
     top_p_probs,
 )
@@ -151,63 +148,3 @@ def test_a_model_built_on_meta_has_its_mask_and_tables_when_loaded():
         again = pickle.loads(pickle.dumps(layer)).to("meta").to_empty(device="cpu")
         again.load_state_dict(layer.state_dict())
         torch.testing.assert_close(again(x), layer(x), atol=0, rtol=0)
-
-
-def read_with(num_caches, lengths):
-    model = gpt()
-    caches = model.new_caches(13)[:num_caches]
-    for cache, length in zip(caches, lengths):
-        cache.append(*torch.zeros(2, 1, 6, length, 4))
-    model(token_ids(1, 2), caches)
-
-
-def choose(logits=(0.0,) * 5, **options):
-    next_token_probs(torch.tensor(logits), **options)
-
-
-def write_on(token_ids, count=1, **options):
-    generate(gpt(), torch.tensor(token_ids), count, **options)
-
-
-LOGITS, LEFT = torch.zeros(2, 5), torch.tensor([-100, -100])
-BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
-
-
-@pytest.mark.parametrize(
-    "function, options, message",
-    [
-        (choose, {"top_k": 6}, "from 1 to 5, got 6"),
-        (partial(top_p_probs, torch.full((2,), torch.nan), 0.5), {}, "logit, got nan"),
-        (mean_loss, {"logits": LOGITS * torch.nan, "targets": LEFT}, "logit, got nan"),
-        (mean_loss, {"logits": LOGITS, "targets": LEFT, "left_out": 1.0}, "got 1.0"),
-        (lambda: next_token_loss(gpt(), [BATCH[0][:0]] * 2), {}, r"one token or more"),
-        (write_on, {"token_ids": ((1,),), "end_id": True}, "end_id below 53, got True"),
-        (lambda: gpt()(token_ids(1, 2).to("meta")), {}, "token ids on cpu, got meta"),
-        (lambda: gpt()(token_ids(1, 2), "ab"), {}, "caches as `new_caches` .* got ab"),
-        (gpt, {"causal": False}, "expected causal=True, because a GPT"),
-        (mean_loss, {"logits": LOGITS, "targets": LEFT, "left_out": -100}, "counts, g"),
-        (lambda: generate(nn.Linear(2, 2), LEFT, 1), {}, "such as GPT, got Linear"),
-        (gpt, {"positions": "none", "rotary": True}, "rotary=False with .* got True"),
-        (lambda: GPT(5, 0, 4, 2, 1, positions="rotary"), {}, "expected context_length"),
-        (lambda: GPT(5, 3, 6, 2, 1, positions="rotary"), {}, "head width .* got 3"),
-        (write_on, {"token_ids": ((53, *[1] * 13),)}, "from 0 to 52, got 53"),
-        (write_on, {"token_ids": ((), ())}, r"one or more each, got \(2, 0\)"),
-        (next_token_loss, {"model": gpt(), "batch": BATCH}, r"targets .* got \(3, 2\)"),
-        (lambda: next_token_loss(gpt(), (BATCH[0], BATCH[0] - 9)), {}, "52, got -9"),
-        (lambda ids: gpt()(ids), {"ids": token_ids(7)}, r"ids \(B, T\), got \(7,\)"),
-        (read_with, {"num_caches": 2, "lengths": (3, 1)}, r"one length, .* \[3, 1\]"),
-        (lambda: gpt()(token_ids(1, 2), gpt().new_caches(5)[:1] * 2), {}, "got 1 with"),
-        (gpt, {"positions": "rotary", "attention": DeltaAttention}, "takes rotary"),
-        (gpt, {"attention": (MultiHeadAttention,)}, "each of 2 blocks, got 1"),
-        (gpt, {"positions": "absolute"}, "expected positions from .* got 'absolute'"),
-        (partial(TransformerBlock, None, None, 4), {}, "as a Module, got NoneType"),
-        (lambda: SwiGLU(4)(torch.zeros(2, 3)), {}, r"\(..., D = 4\), got \(2, 3\)"),
-        (gpt, {"attention": "heads"}, "attention as a Callable, got str"),
-        (lambda: Llama(11, 5, d_inner=3), {}, "missing 3 .* 'd_model'"),
-        (choose, {"temperature": torch.nan}, "a finite temperature .* got nan"),
-    ],
-)
-def test_an_option_that_does_not_fit_is_named(function, options, message):
-    error = TypeError if "as a " in message or "missing" in message else ValueError
-    with pytest.raises(error, match=message):
-        function(**options)

@@ -30,29 +30,6 @@ def test_a_part_without_allowed_keys_changes_nothing():
     torch.testing.assert_close(nothing, hidden)
 
 
-W_1 = torch.ones(6, 6)
-
-
-@pytest.mark.parametrize(
-    "function, inputs, message",
-    [
-        (parallel.mlp_part, (*[W_1] * 5, -1, 3), "rank to be .* got -1"),
-        (parallel.mlp_part, (W_1[:, :3], *[W_1] * 4, 0, 2), r"D = 6\), got \(6, 3"),
-        (
-            parallel.merge_parts,
-            [(W_1, W_1)] * 2,
-            "three tensors of each part, got .tensor",
-        ),
-        (parallel.mlp_part, (W_1, W_1, W_1[0], W_1[:, :3], W_1[0], 0, 2), "W_2"),
-        (parallel.local_positions, (4,), "one of several processes, .* got a process"),
-        (combine_partial_attention, map(torch.ones, [(2, 3, 2), (2, 1), (2, 1)]), "T"),
-    ],
-)
-def test_what_no_process_can_compute_is_named(function, inputs, message):
-    with pytest.raises(ValueError, match=message):
-        function(*inputs)
-
-
 def fenced_code():
     """Return the lines of code in the text of *A million tokens*."""
     path = ROOT / "notebooks/deeper/a_million_tokens.ipynb"
