@@ -26,7 +26,7 @@ OTHERS = {
     "README.md": ("answers",),
     "CONTRIBUTING.md": ("contributing",),
     "utils/checks/": ("answers", "exercises"),
-    "utils/": ("drift",),
+    "utils/": ("borders", "drift"),
     "tests/answers/": ("answers",),
     "tests/seeds/": ("seeds",),
     "tests/notebooks.py": ("lab", "site"),

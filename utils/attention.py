@@ -284,11 +284,7 @@ def online_softmax_attention(
 
 
 def finite_maximum(maximum: Tensor) -> Tensor:
-    """Replace -inf by 0, so that `scores - maximum` is nowhere -inf - (-inf), NaN.
-
-    >>> finite_maximum(torch.tensor([1.0, -torch.inf]))
-    tensor([1., 0.])
-    """
+    """Replace -inf by 0, so that `scores - maximum` is nowhere -inf - (-inf), NaN."""
     return maximum.masked_fill(maximum == -torch.inf, 0.0)
 
 
@@ -615,11 +611,6 @@ def attend_with_heads(
     dropout_p: fraction of the weights that is dropped; 0 except during training
     window: how many keys a causal query may attend to, its own the last of them
     returns: output (B, H, T, d_v), and weights (B, H, T, S) or None
-
-    >>> query, key = torch.zeros(1, 2, 1, 3), torch.zeros(1, 1, 4, 3)
-    >>> value = torch.tensor([1.0, 2.0, 3.0, 6.0]).view(1, 1, 4, 1)
-    >>> attend_with_heads(query, key, value)[0].flatten()
-    tensor([3., 3.])
     """
     num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
     if window is None:

@@ -28,12 +28,6 @@ class KeyValueCache:
 
     Stored tensors are overwritten, so a gradient that would need them raises PyTorch's
     RuntimeError: the cache is for generation.
-
-    >>> import torch
-    >>> cache = KeyValueCache(capacity=8)
-    >>> key, value = cache.append(torch.zeros(1, 2, 5, 3), torch.zeros(1, 2, 5, 3))
-    >>> len(cache), key.shape
-    (5, torch.Size([1, 2, 5, 3]))
     """
 
     def __init__(self, capacity: int):

@@ -21,10 +21,6 @@ def read_json(path: str | Path) -> dict:
     """Read a JSON file that holds a dict.
 
     Raises FileNotFoundError if it is missing, and ValueError if it is damaged.
-
-    >>> from utils.files import DATA
-    >>> read_json(DATA / "tiny_gpt2" / "config.json")["n_embd"]
-    16
     """
     try:
         content = json.loads(Path(path).read_bytes())

@@ -167,9 +167,6 @@ class DeltaState:
     """What `DeltaAttention` stores of the tokens so far: one matrix per head.
 
     matrix: (B, H, d_k, d_v), whatever the number of tokens; None before the first ones
-
-    >>> len(DeltaState())
-    0
     """
 
     def __init__(self):

@@ -149,11 +149,6 @@ def rotary_tables(
     width: d_k, even and positive
     rescale: function that changes the frequencies (d_k / 2,), in radians per token
     returns: cosines and sines, (..., T, d_k / 2) each, in float32 or wider
-
-    >>> rotary_tables(torch.arange(2), width=2)
-    (tensor([[1.0000],
-            [0.5403]]), tensor([[0.0000],
-            [0.8415]]))
     """
     require.real("positions", positions)
     require.even("width", width)
@@ -178,9 +173,6 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     x: (..., T, d_k)
     cos, sin: (T, d_k / 2), or (..., T, d_k / 2) with axes that broadcast
     returns: (..., T, d_k)
-
-    >>> rotate_pairs(torch.tensor([[3.0, 0.0]]), torch.zeros(1, 1), torch.ones(1, 1))
-    tensor([[0., 3.]])
     """
     expected = "cos (..., half_width); sin (..., half_width)"
     half_width = require.floats(expected, cos, sin, equal=True)["half_width"]
@@ -221,9 +213,6 @@ class Rotary(ComputedBuffer):
     width, base, rescale: as `rotary_tables` takes them
     x: (..., T, d_k);  start: the position of its first token
     returns: (..., T, d_k)
-
-    >>> Rotary(5, width=2)(torch.ones(1, 2), start=0)
-    tensor([[1., 1.]])
     """
 
     def __init__(

@@ -16,12 +16,6 @@ def write_atomically(path: str | Path, content: bytes):
     link stays a link, and the old file's mode is kept.
 
     Raises OSError if the folder is missing or not writable; an old file then stays.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "new.txt"
-    >>> write_atomically(path, b"whole")
-    >>> path.read_bytes()
-    b'whole'
     """
     path = Path(path).resolve()
     path.parent.stat()  # an error names the folder that is missing, not a new file

@@ -188,10 +188,6 @@ def llama3_frequencies(
     low_freq_factor: below `high_freq_factor`
     returns: (d_k / 2,)
 
-    >>> frequencies = torch.tensor([8.0, 2.0, 0.5]) * 2 * torch.pi / 100
-    >>> llama3_frequencies(frequencies, 10, 1, 4, 100) / frequencies
-    tensor([1.0000, 0.4000, 0.1000])
-
     Source: Llama 3.1's `rope_scaling`, as `transformers` computes it.
     """
     require.floating("frequencies", frequencies)

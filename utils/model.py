@@ -282,9 +282,6 @@ def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> T
     logits: (..., V);  targets: token ids (...)
     left_out: a number instead of an id, where a row of logits doesn't count; on the CPU
         at least one has to count, and none may be NaN or -inf alone
-
-    >>> mean_loss(torch.zeros(2, 5), torch.tensor([3, 4]))
-    tensor(1.6094)
     """
     require.targets(logits, targets, left_out)
     ignored = -100 if left_out is None else left_out  # which is no id

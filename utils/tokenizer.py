@@ -199,9 +199,6 @@ def token_bytes(merges: dict[tuple[int, int], int]) -> dict[int, bytes]:
 
     merges: from pairs of known ids to ids that aren't used yet
     returns: dict from the 256 bytes, and then from the new ids
-
-    >>> token_bytes({(108, 111): 256})[256]
-    b'lo'
     """
     require.instance("merges", merges, dict)
     pieces = {byte: bytes([byte]) for byte in range(256)}
