@@ -133,23 +133,16 @@ def assign_weights(
 
 def check_shapes(model: nn.Module, weights: dict[str, Tensor], path: str | Path):
     """Raise ValueError if a weight is missing, unknown, or of another shape."""
-    require_equal(
-        *(
-            {
-                f"{name} of shape": tuple(weight.shape)
-                for name, weight in tensors.items()
-            }
-            for tensors in (model.state_dict(), weights)
-        ),
-        path,
+    expected, received = (
+        {f"{name} of shape": tuple(weight.shape) for name, weight in tensors.items()}
+        for tensors in (model.state_dict(), weights)
     )
+    require_equal(expected, received, path)
 
 
 def require_equal(expected: dict, received: dict, path: str | Path):
     """Raise ValueError for the first name that doesn't have the expected value."""
     for name in expected | received:
-        values = [given.get(name, "none") for given in (expected, received)]
-        where = f"{path} has the weights of another model"
-        require.that(
-            values[0] == values[1], f"{name} {values[0]}", values[1], where=where
-        )
+        pair = expected.get(name, "none"), received.get(name, "none")
+        is_same, where = pair[0] == pair[1], f"{path} has the weights of another model"
+        require.that(is_same, f"{name} {pair[0]}", pair[1], where=where)

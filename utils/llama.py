@@ -38,21 +38,18 @@ class SwiGLU(nn.Module):
         require.sizes(d_model=d_model)
         d_inner = 8 * d_model // 3 if d_inner is None else d_inner
         require.sizes(d_inner=d_inner)
+        self.d_model = d_model
         self.gate = nn.Linear(d_model, d_inner, bias=False)
         self.up = nn.Linear(d_model, d_inner, bias=False)
         self.down = nn.Linear(d_inner, d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        known = {"D": self.gate.in_features, "dtype": self.gate.weight.dtype}
-        require.floats("x (..., D)", x, **known)
+        require.floats("x (..., D)", x, D=self.d_model)
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
 class Llama(GPT):
     """Predict the next token as `GPT` does, with the parts of Llama.
-
-    token_ids: (B, T) with T up to `context_length`
-    returns: logits (B, T, V)
 
     Norms are RMSNorms, feed-forward layers are `SwiGLU` with the inner width `d_inner`,
     nothing has a bias, positions are rotary, and with tied=False the output head has

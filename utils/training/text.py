@@ -32,7 +32,7 @@ from utils.data import sliding_windows
 from utils.files import DATA, write_atomically
 from utils.model import GPT, generate, next_token_loss, restored_modes
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
-from utils.tokenizer import decode_bpe, encode_bpe, train_bpe
+from utils.tokenizer import decode_bpe, encode_bpe, token_bytes, train_bpe
 from utils.training import TrainingConfig, read_checkpoint, to_device, train
 
 SIZES = "vocabulary", "context", "width", "heads", "layers"  # in the order of `GPT`
@@ -71,6 +71,8 @@ def load_text_model(path: str | Path) -> TextModel:
     try:
         check_config(metadata, path, dict.fromkeys(SIZES, int))
         merges = _merges(metadata)
+        token_bytes(merges)  # checks them
+        check_config(metadata, path, {"vocabulary": [256 + len(merges)]})
     except (KeyError, TypeError, ValueError) as error:
         reason = str(error).removeprefix(f"{path}: ")
         message = f"{path} was not written by `python -m utils.training`: {reason}"
