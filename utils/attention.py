@@ -33,7 +33,7 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
         require.refuse(f"dim as an axis of scores {tuple(scores.shape)}", repr(dim))
     if not scores.numel():
         return torch.exp(scores)
-    if not scores.is_floating_point():  # float32 has no 2^24 + 1, but the differences
+    if not scores.is_floating_point():  # float32 has no 2^24 + 1: subtract first
         scores = scores.long() - scores.long().amax(dim=dim, keepdim=True)
         is_wrapped = scores > 0  # below -2^63
         scores = scores.to(torch.get_default_dtype()).masked_fill(
