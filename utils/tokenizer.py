@@ -54,10 +54,13 @@ def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     >>> merge([1, 1, 1, 2], (1, 1), 9)
     [9, 1, 2]
     """
-    both = require.integers("a pair", pair).tolist()
-    require.that(len(both) == 2, "a pair of ids", pair)
+    is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+    require.that(is_pair, "a pair of ids", repr(pair))
     require.from_zero(new_id=new_id)
-    return _merge(require.integers("ids", ids).tolist(), tuple(both), new_id)
+    if not isinstance(ids, list | tuple):  # of which a conversion would take its time
+        ids = require.integers("ids", ids).tolist()
+    require.whole("ids", [*pair, *ids])
+    return _merge(ids, tuple(pair), new_id)
 
 
 def _merge(ids, pair, new_id):
@@ -85,7 +88,6 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     counts = Counter()
     for ids, occurrences in words.items():
         require.instance("ids of a word", ids, tuple)
-        require.whole("ids of a word", ids)
         require.from_zero(occurrences=occurrences)
         for pair in pairwise(ids):
             counts[pair] += occurrences
