@@ -57,7 +57,7 @@ def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     is_pair = isinstance(pair, tuple | list) and len(pair) == 2
     require.that(is_pair, "a pair of ids", repr(pair))
     require.from_zero(new_id=new_id)
-    if not isinstance(ids, list | tuple):  # of which a conversion would take its time
+    if not isinstance(ids, list | tuple | bytes):  # converting these would take time
         ids = require.integers("ids", ids).tolist()
     require.whole("ids", [*pair, *ids])
     return _merge(ids, tuple(pair), new_id)
