@@ -21,7 +21,7 @@ def main(seed):
     book["wanted"] = wanted.softmax(dim=-1)
     learn, loss_of, strongest = book["learn"], page["loss_of"], page["strongest"]
     learned = loss_of(*learn(strongest(8), seed))
-    shared = loss_of(*learn(page["shared_head"](), seed, is_rival=True))
+    shared = loss_of(*learn(page["shared_heads"](1), seed, is_rival=True))
     distance = torch.arange(256)[:, None] - torch.arange(256)
     last_32 = (distance >= 0) & (distance < 32)
     _, gpt = learn([], seed, is_rival=True, mask=last_32)
