@@ -833,13 +833,14 @@ def _draw_link(picture, text, starts, ends):
             x, y = np.mean([start.right, end.left], axis=0)
             picture.write(x, y - 0.16, label, NAME, color=INK[None])
         return
-    (left, above), right, below = starts[0].bottom, ends[0].top[0], starts[1].y
+    left, right = starts[0].at(0.7, 0)[0], ends[0].at(0.3, 0)[0]
+    above, below = starts[0].bottom[1], starts[1].y
     half = max(right - left + 0.4, text_width(label, NAME, "bold") + 0.4) / 2
     pill = Box((left + right) / 2 - half, (above + below) / 2 - 0.15, 2 * half, 0.3)
     for start, end, side in zip(starts, ends, (0, 1)):
         edge = pill.at(0, side)[1]
-        picture.wire(start.at(0.5, 1 - side), (left, edge), "score")
-        picture.wire((right, edge), end.at(0.5, 1 - side), "score")
+        picture.wire((left, start.at(0, 1 - side)[1]), (left, edge), "score")
+        picture.wire((right, edge), (right, end.at(0, 1 - side)[1]), "score")
     style = {"facecolor": "white", "edgecolor": ink, "linewidth": 1.4, "zorder": 5}
     picture._add_box(pill, 0.14, **style)
     picture.write(*pill.middle, label, NAME, color=ink, weight="bold")

@@ -860,7 +860,7 @@ def write_state(names, keys: Tensor, values: Tensor, correction: Tensor):
     yield table, f"{sentence}{_vector(correction)} is added."
 
 
-# --- 16 and A million tokens ------------------------------------------------------
+# --- 16 ---------------------------------------------------------------------------
 
 
 @in_steps
@@ -1014,8 +1014,8 @@ def _draw_keys_in_ring(values, origin, totals, now=None, outputs=None):
     size, held = len(values), []
     table = Table(rows, {"": 1.5} | dict.fromkeys(range(size), 5.2 / size))
     labels = {"held": "moves: key, value", "query": "stays: query"}
-    labels |= {"now": "computes: exponential", "sum": "stays: sum of products"}
-    labels |= {"exp": "stays: sum of exponentials", "out": "output"}
+    labels |= {"now": "computes: exponential", "sum": "a: sum of products"}
+    labels |= {"exp": "ℓ: sum of exponentials", "out": "output"}
     table.label(labels)
     cells = [  # a row, its role and its numbers, if it has them
         ("now", "score", now),
