@@ -35,7 +35,9 @@ def test_held_out_scenes_never_occur_in_training():
         assert {"animal", "street", quality} in held_out
 
 
-@pytest.mark.parametrize("kind", ["OneVector", "Recurrent", "Transformer"])
+@pytest.mark.parametrize(
+    "kind", ["OneVector", "FixedPlaces", "Recurrent", "Transformer"]
+)
 def test_a_decoder_does_not_look_ahead(kind):
     names, heads = page(TRANSLATION), [4] * (kind == "Transformer")
     torch.manual_seed(0)
@@ -55,7 +57,21 @@ def test_no_pair_of_the_test_occurs_in_training():
     names = page(TRANSLATION)
     pairs = names["held_out_pairs"]()
     assert len(pairs) == 600
-    assert not {*pairs} & {*names["translation_pairs"](32_000, seed=0)}
+    known = {*names["translation_pairs"](32_000, seed=0)}
+    assert not {*pairs} & known
+    known |= {*pairs}
+    assert len(known) == len({french for french, _ in known})  # one translation each
+
+
+def test_the_alignment_knows_that_clauses_change_places():
+    names = page(TRANSLATION)
+    source, target = names["PAIR"]
+    words = source.split()
+    pairs = zip(target.split(), names["align"](source, target))
+    found = [(word, *(words[i] for i in sorted(own))) for word, own in pairs]
+    clause = [("the", "le"), ("black", "noir"), ("cat", "chat"), ("sleeps", "dort")]
+    assert found[:5] == [*clause, ("when", "quand")]
+    assert found[8:] == [("not", "ne", "pas"), ("shine", "brille")]
 
 
 ACCOUNT = {  # page: how many rows the account has there

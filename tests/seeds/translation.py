@@ -4,7 +4,6 @@ from functools import partial
 from itertools import pairwise
 
 import torch
-from torch import nn
 
 from tests.seeds import definitions
 from utils import pages
@@ -13,22 +12,34 @@ translation = pages.definitions("12_translation")
 
 
 def main(seed):
+    return the_page(seed) | the_transformer(seed) | a_wider_vector(seed)
+
+
+def the_page(seed):
     book, held_out = definitions("12_translation"), translation.held_out_pairs(seed)
     batches, models = translation.draw_batches(seed), {}
     for name, make_decoder, steps, lr in (
         ("one vector", translation.OneVectorDecoder, 500, 0.012),
         ("one vector, 2,000 steps", translation.OneVectorDecoder, 2000, 0.012),
-        ("equal weights", book["RecurrentDecoder"], 500, 0.012),
+        ("fixed places", book["FixedPlacesDecoder"], 500, 0.012),
         ("looking back", book["RecurrentDecoder"], 500, 0.006),
     ):
         torch.manual_seed(seed)
         decoder = make_decoder(len(translation.ENGLISH), 80)
         encoder = translation.RecurrentEncoder(len(translation.FRENCH), 80)
-        if name == "equal weights":
-            nn.init.zeros_(decoder.W_query).requires_grad_(False)
         models[name] = translation.train_translator(
             encoder, decoder, batches, steps, lr
         )
+    found = fractions_right(models, held_out) | first_try(models["one vector"])
+    book["TEST"] = held_out
+    found["same place: aligned"] = book["alignment_score"](book["same_position"])
+    found |= maps(book, "looking back", models["looking back"])
+    return found | hidden_words(book, models["looking back"])
+
+
+def the_transformer(seed):
+    book, held_out = definitions("12_translation"), translation.held_out_pairs(seed)
+    batches, models = translation.draw_batches(seed), {}
     parts = definitions("deeper/the_transformer_of_2017")
     for name in ("transformer", "only C"):
         torch.manual_seed(seed)
@@ -36,13 +47,33 @@ def main(seed):
         decoder = parts["TransformerDecoder"](len(translation.ENGLISH), 64, num_heads=4)
         if name == "only C":
             encoder.attention = decoder.self_attention = parts["Nothing"]()
-        models[name] = translation.train_translator(encoder, decoder, batches)
+        models[name] = translation.train_translator(encoder, decoder, batches, 1500)
+    book["TEST"] = held_out
+    return fractions_right(models, held_out) | maps(
+        book, "transformer", models["transformer"]
+    )
+
+
+def a_wider_vector(seed):
     wider = definitions("deeper/a_wider_vector")
-    wider["batches"] = batches
-    for width, steps in ((80, 500), (160, 500), (160, 700)):
-        models[f"{width} numbers, {steps} steps"] = wider["train_wide"](
-            width, steps, seed
-        )
+    wider["batches"] = translation.draw_batches(seed)
+    models = {
+        f"{width} numbers, {steps} steps": wider["train_wide"](width, steps, seed)
+        for width, steps in ((80, 500), (160, 500), (160, 700))
+    }
+    found = fractions_right(models, translation.held_out_pairs(seed))
+    once = found["80 numbers, 500 steps: hundred 1"]
+    wide, widest = (
+        [found[f"160 numbers, {steps} steps: hundred {i}"] for i in (1, 2)]
+        for steps in (500, 700)
+    )
+    found["gained at hundred 1 with 160 numbers, 500 steps"] = wide[0] - once
+    found["gained at hundreds 1 and 2 with 200 more"] = (sum(widest) - sum(wide)) / 2
+    return found
+
+
+def fractions_right(models, held_out):
+    """Return which fraction each model translates, of all sentences and of parts."""
     found = {}
     for name, model in models.items():
         hits = translation.exact_matches(model, held_out)
@@ -51,22 +82,7 @@ def main(seed):
             found[f"{name}: {third}"] = part.mean()
         for i, part in enumerate(hits.chunk(6)):
             found[f"{name}: hundred {i}"] = part.mean()
-    once = found["80 numbers, 500 steps: hundred 1"]
-    wide, widest = (
-        [found[f"160 numbers, {steps} steps: hundred {i}"] for i in (1, 2)]
-        for steps in (500, 700)
-    )
-    found["gained at hundred 1 with 160 numbers, 500 steps"] = wide[0] - once
-    found["gained at hundreds 1 and 2 with 200 more"] = (sum(widest) - sum(wide)) / 2
-    found["equal weights minus one vector"] = (
-        found["equal weights: all"] - found["one vector: all"]
-    )
-    found |= first_try(models["one vector"])
-    book["TEST"] = held_out
-    found["same place: aligned"] = book["alignment_score"](book["same_position"])
-    for name in ("looking back", "transformer"):
-        found |= maps(book, name, models[name])
-    return found | hidden_words(book, models["looking back"])
+    return found
 
 
 def first_try(model):
@@ -93,22 +109,23 @@ def hidden_words(book, model):
         f"looking back: right with {name} hidden": book["still_right"](
             model, book["TEST"][::10], book[name]
         )
-        for name in ("nothing", "another", "its_own", "own_and_neighbours", "all_words")
+        for name in (
+            "nothing",
+            "a_distant_word",
+            "its_own",
+            "own_and_neighbours",
+            "everything",
+        )
     }
     found["looking back: lost with the neighbours"] = (
         found["looking back: right with its_own hidden"]
         - found["looking back: right with own_and_neighbours hidden"]
     )
+    written = translation.say(model, book["PHRASE"], hidden="noir")
+    found["looking back: without noir"] = "black" in written.split()
     found["looking back: without noir, black looks at chat"] = looks_at_chat(
         book, model
     )
-    for word in ("ne", "voiture", "noir"):
-        written = translation.say(model, book["PHRASE"], hidden=word)
-        found[f"looking back: without {word}"] = {
-            "ne": "not" in written.split(),
-            "voiture": "car" in written.split(),
-            "noir": "black" in written.split(),
-        }[word]
     return found
 
 
@@ -132,7 +149,11 @@ def maps(book, name, model):
         "le chat noir dort": ("le chat noir dort", "the black cat sleeps"),
         "the phrase": book["PAIR"],
     }.items():
-        right = [p in own for p, own in zip(look(pair), book["align"](*pair))]
+        places = look(pair)
+        right = [p in own for p, own in zip(places, book["align"](*pair))]
         first = pair[1].split().index("black")
         found[f"{name}: black, cat in {what}"] = sum(right[first : first + 2])
+    comma = pair[0].split().index(",")  # of the phrase
+    inside = [(place > comma) == (turn < 4) for turn, place in enumerate(places)]
+    found[f"{name}: rows of the phrase in their clause"] = sum(inside) / len(inside)
     return found
