@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from utils import require
 from utils.checkpoints import assign_weights, check_config, read_json, read_tensors
@@ -365,18 +365,20 @@ def draw_windows(
 
 @torch.no_grad()
 def held_out_loss(
-    model: GPT, ids: Tensor, context_length: int, batch_size: int = 8
+    model: nn.Module, ids: Tensor, context_length: int, batch_size: int = 8
 ) -> Tensor:
     """Return the mean loss per token of a text, a scalar tensor, in evaluation mode.
 
-    ids: (N,); of a long text, about 128 evenly spaced windows are used
+    Args:
+        model: a GPT or another module from ids `(B, T)` to logits `(B, T, V)`.
+        ids: (N,); of a long text, about 128 evenly spaced windows are used.
     """
-    require.instance("model", model, GPT)
+    require.instance("model", model, nn.Module)
     ids = require.enough_ids(ids, context_length)
     require.sizes(batch_size=batch_size)
     stride = max(context_length, len(ids) // 128)
     windows = sliding_windows(ids, context_length, stride)
-    device = next(model.parameters()).device
+    device = next((part.device for part in model.parameters()), ids.device)
     total = 0.0
     with restored_modes(model):
         model.eval()
