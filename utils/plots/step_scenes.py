@@ -393,10 +393,10 @@ def layer(words, x: Tensor, matrices, out_proj: Tensor):
     )
     finds = [words[head[-1].argmax()] for head in weights]
     texts = {  # the last step that has been made, and what it does
-        1: f"One product gives each word the queries of both heads: for {last}, {row}.",
-        2: f"The rows are cut: head 0 gets the query {q0}, and head 1 {q1}.",
-        4: f"{last} finds {finds[0]} and {finds[1]}, with the contexts {c0} and {c1}.",
-        6: f"Side by side they are {pair}, and a matrix makes {end} of them.",
+        1: f"Step 1: each word gets the queries of both heads, {last} {row}.",
+        2: f"Step 2: the rows are cut, and head 0 gets {q0} and head 1 {q1}.",
+        4: f"Steps 3, 4: {last} finds {finds[0]} and {finds[1]}, so {c0} and {c1}.",
+        6: f"Steps 5, 6: they become {pair}, and a matrix makes {end} of it.",
     }
     for now, text in texts.items():
         picture = Picture()

@@ -61,7 +61,10 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
     if (slider.value === slider.max || !box.isConnected) stop();
   }};
   slider.oninput = () => (stop(), show(+slider.value));
-  play.onclick = () => {{
+  // After a click, Shift + Enter runs the cell again, as anywhere else.
+  slider.onpointerup = () => box.closest(".jp-Cell")?.focus();
+  play.onclick = (event) => {{
+    if (event.detail) slider.onpointerup();
     if (timer) return stop();
     show(slider.value === slider.max ? 1 : +slider.value);
     timer = setInterval(next, 2000);
