@@ -18,6 +18,11 @@ from utils.training import train
 X, BATCH = torch.ones(3, 4), torch.ones(2, 3, 4)  # 3 tokens of width 4
 IDS, PAIR = torch.tensor([[1, 2]]), (torch.tensor([[1]]), torch.tensor([[2]]))
 PARTS, ONE, LINE = [BATCH] * 3, BATCH[None], nn.Linear(1, 1)
+EMPTY = [ONE[..., :0]] * 2 + [
+    ONE[:, 0],
+    ONE[:, 0, :, :0],
+    *[torch.ones(2, 4, n) for n in (0, 1)],
+]
 W, HALF, NUMBERS = torch.ones(6, 4), torch.ones(3, 2), torch.ones(2, 3)
 WITH_POSITIONS = TokenAndPositionEmbedding(11, 4, 3)
 
@@ -74,8 +79,24 @@ attention.attend_with_cache(X, X, X, (X,)) | keys and values, got 1 of them
 attention.attend_with_cache(X, X, X, (X.T, X.T)) | d_k = 4), got (4, 3)
 attention.attend_with_cache(X, X, X, delta.DeltaState()) | cache as a tuple, got DeltaSt
 attention.attend_with_heads(ONE, *[ONE[:, :, :2]] * 2) | a key for each causal query
+attention.attend_with_heads(*PARTS) | query (B, H, T, d_k), got (2, 3, 4)
+attention.attend_with_heads(ONE, ONE, ONE[..., :2, :]) | value (B = 1, H_kv = 2, S = 3,
+attention.attend_with_heads(ONE, *[ONE[:, :0]] * 2) | to divide num_heads, got 0 and 2
+attention.attend_with_heads(*[ONE] * 3, causal="no") | causal as True or False, got 'no'
+attention.padding_mask([2**70], 3) | whole numbers below 2**63, got [1180591620717411303
 attention.SelfAttention(4, 2)(X.double()) | x as torch.float32 on cpu, got torch.float64
 attention.SelfAttention(4, 2)(X.to("meta")) | on cpu, got torch.float32 on meta
+attention.SelfAttention(2.5, 2) | d_in to be a whole number of 1 or more, got 2.5
+attention.SelfAttention(10**12, 2) | d_in to be a whole number of 1 or more, below 2**31
+attention.CausalAttention(5, 2, 3, 0.0)(BATCH) | x (..., T, d_in = 5), got (2, 3, 4)
+attention.CausalAttention(4, 2, 2, 0.0)(BATCH) | up to context_length = 2 tokens, got 3
+heads()(BATCH, padding_mask=BATCH[..., 0]) | padding_mask as torch.bool on cpu, got
+heads()(BATCH, padding_mask=X[0] > 0) | padding_mask (B = 2, S = 3), got (4,)
+delta.DeltaAttention(4, 8, 3, 0.0, 2)(BATCH, X[0] > 0) | padding_mask (B = 2, S = 3)
+latent.LatentAttention(4, 8, 2, 0.0, 2)(BATCH) | up to context_length = 2 tokens, got 3
+clinic.patient(7)(X, X, X) | query (..., T, D = 16), got (3, 4)
+clinic.patient(107)(BATCH) | x (B, T, D = 16), got (2, 3, 4)
+clinic.patient(107)(torch.ones(2, 5, 16).double()) | as torch.float32
 attention.split_heads(torch.zeros(2, 5, 8), 3) | got width 8 and 3 heads
 heads()(BATCH, cache=delta.DeltaState()) | cache as a KeyValueCache, got DeltaState
 heads(num_kv_heads=4) | num_kv_heads to divide num_heads, got 4 and 6
@@ -104,6 +125,7 @@ embeddings.TokenAndPositionEmbedding(5, None, 2)(IDS, "x") | position of 0 or mo
 WITH_POSITIONS(IDS, -1) | start as a first position of 0 or more, got -1
 latent.latent_keys_values(X, W, W) | latent (B, S, d_c), got (3, 4)
 latent.absorbed_scores(ONE, ONE[0, :1], BATCH) | W_uk (H = 2, d_c = 4, d_k = 4), got
+latent.absorbed_attention(*EMPTY) | queries of one feature or more, got (1, 2, 3, 0)
 latent.LatentAttention(4, 24, 6, 0.0, 3, rotary_dim=4) | rotary=True with a rope_base
 latent.LatentAttention(4, 24, 6, 0.0, 3)(BATCH, absorbed="x") | absorbed as True
 delta.linear_attention(BATCH[:, :2], BATCH, BATCH) | key (... = (2,), T = 2, d_k = 4)
@@ -121,12 +143,15 @@ parallel.mlp_part(X, W, W[:, 0], W, X[0], 0, 2) | W_2 (D = 4, U = 6), got (6, 4)
 parallel.mlp_part(X, W, W[:, 0], W.mT, X[0], 0, 4) | a count that divides U = 6 and a ra
 parallel.merge_parts((X, X), (X, X)) | three tensors of each part, got (tensor
 parallel.local_positions(4) | one of several processes, as `in_processes` starts them
+parallel.local_positions(4, "no") | striped as True or False, got 'no'
+parallel.ring_attention(X, X, X[:, :2]) | value (... = (), T = 3, d_k = 4), got (3, 2)
 parallel.combine_partial_attention(BATCH, X, X) | maxima (... = (2,), T = 3), got (3, 4)
 model.next_token_probs(X[0], top_k=6) | top_k from 1 to 4, got 6
 model.next_token_probs(X[0], math.nan) | a finite temperature above 0, got nan
 model.top_p_probs(X * math.nan, 0.5) | a finite largest logit, got nan
 model.mean_loss(X * math.nan, torch.tensor([1, 2, 3])) | a finite largest logit, got nan
 model.mean_loss(X, torch.tensor([1, 2, 3]), 1.0) | left_out as a whole number, got 1.0
+model.mean_loss(X, torch.tensor([1, 2, 3]), 2**70) | left_out from -2**63, below 2**63
 model.mean_loss(X, torch.full((3,), -100), -100) | one target or more that counts, got
 model.next_token_loss(gpt(), [IDS[:0]] * 2) | targets of one token or more, got (0, 2)
 model.next_token_loss(gpt(), (IDS, IDS.mT)) | targets (... = (1, 2)), got (2, 1)
@@ -149,10 +174,12 @@ gpt(attention="heads") | attention as a Callable, got str
 model.GPT(5, 0, 4, 2, 1, positions="rotary") | context_length to be a whole number of 1
 model.GPT(5, 3, 6, 2, 1, positions="rotary") | an even head width with rotary=True, got
 model.TransformerBlock(None, None, 4) | attention as a Module, got NoneType
+model.TransformerBlock(nn.Linear(4, 1), nn.ReLU(), 4)(BATCH) | return (2, 3, 4), got (2,
 llama.Llama(11, 5, d_inner=3) | missing 3 required positional arguments: 'd_model'
 llama.SwiGLU(4)(HALF) | x (..., D = 4), got (3, 2)
 data.sliding_windows([], 1, 1) | more than context_length = 1 token ids, got 0
 data.sliding_windows([-1, -2], 1, 1) | token ids from 0 to inf, got -1
+data.sliding_windows([2**63], 1, 1) | whole numbers below 2**63, got [9223372036854775
 data.sliding_windows("some words", 1, 1) | one sequence of whole numbers, got 'some word
 data.sliding_windows([[1], [2, 3]], 1, 1) | one sequence of whole numbers, got [[1], [2,
 data.sliding_windows([1.0, 2.0], 1, 1) | one sequence of whole numbers, got torch.float3
@@ -176,9 +203,11 @@ tokenizer.encode_bpe("ab", {(97, 98.0): 256}) | ids in pairs as whole numbers, g
 tokenizer.decode_bpe([97], [(97, 98)]) | merges as a dict, got list
 tokenizer.decode_bpe([256], {(97, 98): 300}) | ids of bytes or of merges, got 256
 tokenizer.decode_bpe({97, 98}, {}) | one sequence of whole numbers, got {97, 98}
+tokenizer.decode_bpe([2**70], {}) | whole numbers below 2**63, got [1180
 tokenizer.decode_bpe(97, {}) | ids of one text as one sequence of whole numbers, got 97
 tokenizer.decode_bpe(IDS, {}) | whole numbers, got torch.int64 and (1, 2)
 experiments.leak_test(nn.Identity(), BATCH[:, :1]) | x of two tokens or more, got (2, 1,
+experiments.leak_test(nn.Identity(), BATCH * math.nan) | x of finite numbers, got NaN
 experiments.leak_test(leaky(lambda x: x.mean(1, keepdim=True)), BATCH) | outputs (B, T,
 experiments.leak_test(leaky(lambda x: x[:, :-1]), BATCH) | outputs (B, T, …) with (2, 3)
 experiments.leak_test(leaky(torch.sum), BATCH) | outputs (B, T, …) with (2, 3), got ()
@@ -208,7 +237,7 @@ fit([X[:2, :1]], lambda model, x: model(x)) | a scalar with a gradient, got (2, 
 MODULES = "math pathlib numpy".split()
 MODULES += [f"utils.{name}" for name in "attention cache data delta embeddings".split()]
 MODULES += [f"utils.{name}" for name in "experiments latent llama model".split()]
-MODULES += [f"utils.{name}" for name in "parallel tokenizer training".split()]
+MODULES += [f"utils.{name}" for name in "parallel tokenizer training clinic".split()]
 
 
 @pytest.mark.parametrize("row", CALLS.strip().splitlines())

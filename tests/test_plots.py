@@ -104,6 +104,11 @@ WRONG = {
     ),
     "values: expected rows of one": partial(plots.row, {"values": [[1], [1, 2]]}),
     "maps: expected numbers, in rows of one": partial(chart.heat, [[1], [0, 1]]),
+    "parts: expected one or more in each line, got none": plots.row,
+    "a: expected a finite number or more, got none": partial(
+        chart.lines, {"a": [math.nan]}, xlabel="x", ylabel="y"
+    ),
+    "frames: expected 4 to 12 of them, got 13": partial(plots.steps, [("", "")] * 13),
 }
 
 

@@ -603,8 +603,6 @@ def attend_with_heads(
 ) -> tuple[Tensor, Tensor | None]:
     """Let the newest tokens attend, with PyTorch's kernels unless weights are needed.
 
-    The layers that call it have checked their inputs.
-
     query: (B, H, T, d_k), the last T of the S tokens if `causal`
     key, value: (B, H_kv, S, d_k) and (B, H_kv, S, d_v), shared by neighbouring heads
     padding_mask: boolean (B, S), True = a real token, which may be attended to
@@ -612,7 +610,15 @@ def attend_with_heads(
     window: how many keys a causal query may attend to, its own the last of them
     returns: output (B, H, T, d_v), and weights (B, H, T, S) or None
     """
+    require.flags(causal=causal)
+    expected = "query (B, H, T, d_k); key (B, H_kv, S, d_k); value (B, H_kv, S, d_v)"
+    known = require.floats(expected, query, key, value)
+    if padding_mask is not None:
+        known["dtype"] = torch.bool
+        require.shapes("padding_mask (B, S)", padding_mask, **known)
     num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
+    if num_kv_heads == 0 or num_heads % num_kv_heads:
+        require.refuse("num_kv_heads to divide num_heads", num_kv_heads, num_heads)
     if window is None:
         window = key.shape[2]
     else:

@@ -23,7 +23,11 @@ def answer_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
 @torch.no_grad()
 def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
-    """Return whether each answer of a batch (B, ...) has the largest logit."""
+    """Return whether each answer of a batch (B, ...) has the largest logit.
+
+    An answer of -100 is never right. To leave it out of a mean, as `answer_loss` does,
+    take `is_right(model, batch)[answers != -100]`.
+    """
     require.instance("batch", batch, Sequence)
     *inputs, answers = batch
     logits = model(*inputs)
@@ -47,6 +51,7 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
     require.instance("x", x)
     is_valid = x.dim() > 1 and x.shape[1] > 1 and x.numel() > 0
     require.that(is_valid, "x of two tokens or more", x.shape)
+    require.that(x.isfinite().all(), "x of finite numbers", "NaN or infinity")
     largest = torch.tensor(0.0)
     with restored_modes(layer):
         for mode in (True, False):
@@ -54,13 +59,13 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
             for part in layer.modules():
                 if isinstance(part, nn.Dropout) or getattr(part, "dropout_p", 0) > 0:
                     part.training = False
-            whole, again = _outputs(layer, x), _outputs(layer, x)
-            is_same = torch.allclose(whole, again, equal_nan=True)
+            outputs, again = _outputs(layer, x), _outputs(layer, x)
+            is_same = torch.allclose(outputs, again, equal_nan=True)
             expected = "a layer that is random only in nn.Dropout, not in F.dropout"
             require.that(is_same, expected, "two outputs for the same x")
             for t in range(1, x.shape[1]):
-                moved = (_outputs(layer, x[:, :t]) - whole[:, :t]).abs().max()
-                largest = torch.maximum(largest, moved)  # max() would lose NaN
+                change = (_outputs(layer, x[:, :t]) - outputs[:, :t]).abs().max()
+                largest = torch.maximum(largest, change)  # max() would lose NaN
     return largest.item()
 
 

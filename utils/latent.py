@@ -98,6 +98,7 @@ def absorbed_attention(
     )
     scores = scores + rotated_query @ rotated_key[:, None].mT
     width = query.shape[-1] + rotated_query.shape[-1]
+    require.that(width > 0, "queries of one feature or more", query.shape)
     weights = (scores / width**0.5).softmax(dim=-1)
     return (weights @ latent[:, None] @ W_uv).to(query.dtype)
 

@@ -170,6 +170,7 @@ def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
     Source: stripes as in Brandon et al. 2023, section 3.
     """
     require.from_zero(num_tokens=num_tokens)
+    require.flags(striped=striped)
     rank, count = _rank_and_count()
     expected = f"a number of tokens that {count} processes can share equally"
     require.that(num_tokens % count == 0, expected, num_tokens)
@@ -199,6 +200,8 @@ def ring_attention(
 
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """
+    expected = "query (..., T, d_k); key (..., T, d_k); value (..., T, d_k)"
+    require.floats(expected, query, key, value, equal=True)
     (_, num_turns), result = _rank_and_count(), None
     chunk, chunk_positions = torch.stack((key, value)), positions
     for turn in range(num_turns):

@@ -125,7 +125,10 @@ def real(name: str, x: Tensor):
 
 
 def sizes(least: int = 1, /, **sizes: int):
-    """Expect ints from `least`, by their names, which a machine may have room for."""
+    """Expect ints from `least`, and below 2**31, which no real size reaches.
+
+    sizes: by the names that the message gives them
+    """
     for name, size in sizes.items():
         if not (is_whole(size) and least <= size < 2**31):
             below = ", below 2**31" if is_whole(size) and size > 0 else ""
@@ -223,6 +226,8 @@ def targets(scores: Tensor, targets: Tensor, left_out: int | None = None):
     that(targets.numel() > 0, "targets of one token or more", targets.shape)
     if left_out is not None:
         that(is_whole(left_out), "left_out as a whole number", repr(left_out))
+        is_small = -(2**63) <= left_out < 2**63
+        that(is_small, "left_out from -2**63, below 2**63", left_out)
         is_out = targets == left_out
         if is_readable(targets):
             that(not is_out.all(), "one target or more that counts", left_out)
@@ -237,8 +242,9 @@ def integers(name: str, numbers) -> Tensor:
     expected = f"{name} as one sequence of whole numbers"
     try:
         x = torch.as_tensor(numbers if hasattr(numbers, "__len__") else [*numbers])
-    except (RuntimeError, TypeError, ValueError):  # texts, rows of several lengths
-        raise TypeError(f"expected {expected}, got {numbers!r:.80}") from None
+    except (RuntimeError, TypeError, ValueError) as error:  # texts, uneven rows
+        limit = " below 2**63" if "Overflow" in str(error) else ""
+        raise TypeError(f"expected {expected}{limit}, got {numbers!r:.80}") from None
     if not x.numel():  # PyTorch makes floats of an empty list
         x = x.long()
     is_integer = not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)

@@ -334,6 +334,7 @@ def lines(
         y, color = to_array(values, name, 1), theme.SERIES[i % len(theme.SERIES)]
         at = np.arange(len(y)) if x is None else to_array(x, "x", 1)
         expect(len(at) == len(y), name, f"{len(at)} values, one for each x", len(y))
+        expect(np.isfinite(y).any(), name, "a finite number or more", "none")
         is_drawn = not log_y or not (y <= 0).all()
         expect(is_drawn, name, "a number above 0 for log_y", y.max())
         expect(1 <= smooth <= len(y), "smooth", f"a width from 1 to {len(y)}", smooth)

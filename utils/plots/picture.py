@@ -447,6 +447,7 @@ def column(*lines, title: str) -> None:
     >>> column(["a →", {"values": [1]}], ["b →", {"values": [2]}], title="Two")
     Picture: Two. a →. 1. b →. 2.
     """
+    expect(lines and all(lines), "parts", "one or more in each line", "none")
     picture, y = Picture(), 0.0
     for parts in lines:
         lefts, rights, above, below = zip(*map(_room, parts))
