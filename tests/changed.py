@@ -7,6 +7,7 @@ the names in its code that its module defines or imports.
 
 import argparse
 import ast
+import fnmatch
 import functools
 import itertools
 import json
@@ -20,17 +21,25 @@ from tests.repository import ROOT
 from utils.checks.catalogue import ASKED, course_version, exercises
 
 EXERCISES = "utils/checks/exercises/"
-# Tests that a change concerns although they don't use its names.
-OTHERS = {
-    "notebooks/": ("seeds", "exercises"),
-    "README.md": ("answers",),
-    "CONTRIBUTING.md": ("contributing",),
-    "utils/checks/": ("answers", "exercises"),
-    "utils/": ("borders", "drift"),
-    "tests/answers/": ("answers",),
-    "tests/seeds/": ("seeds",),
-    "tests/notebooks.py": ("lab", "site"),
-    ".ci/": ("site",),
+EVERYTHING = None
+# What a changed file concerns: the first row that fits it names the tests that can't be
+# found by names. A file without a row concerns everything, and so does a deleted one.
+ROWS = {
+    "notebooks/*.ipynb": ["seeds", "exercises"],
+    "utils/checks/*.py": ["answers", "exercises", "mistakes", "borders", "drift"],
+    "utils/*.py": ["borders", "drift"],
+    "tests/conftest.py": EVERYTHING,
+    "tests/tolerance.py": EVERYTHING,  # `conftest.py` compares all notebooks with it
+    "tests/notebooks.py": ["lab", "notebooks", "site"],
+    "tests/answers/*.py": ["answers"],
+    "tests/seeds/*": ["seeds"],
+    "tests/*.py": [],
+    "tests/README.md": ["contributing"],
+    "CONTRIBUTING.md": ["contributing", "notebooks"],
+    "README.md": ["answers", "notebooks"],
+    "*.md": [],
+    ".ci/site*": ["site"],
+    ".ci/pages/*": ["site"],
 }
 # These have cases for each notebook or exercise, of which those of changed ones run.
 BY_CASE = ("notebooks", "sections", "drift", "mistakes", "checks")
@@ -43,16 +52,13 @@ BY_CASE = [f"tests/test_{name}.py" for name in BY_CASE]
 def code_by_name(source):
     """Return what defines each top-level name of a module; "" is what has no name.
 
-    Comments and docstrings are left out, and local variables have numbers for names.
+    Comments and docstrings are left out.
     """
     tree, found = ast.parse(source), {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             if ast.get_docstring(node) is not None:
                 node.body[0] = ast.Pass()
-        for part in node.body if isinstance(node, ast.Module | ast.ClassDef) else ():
-            if isinstance(part, ast.FunctionDef):
-                _number_locals(part)
     for node in tree.body:
         named = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
         names = [n.id for n in named if isinstance(n.ctx, ast.Store)]
@@ -62,20 +68,9 @@ def code_by_name(source):
     return found
 
 
-def _number_locals(function):
-    """Rename the variables that a function assigns, in their order: 0, 1, …"""
-    nodes = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
-    stored = dict.fromkeys(n.id for n in nodes if isinstance(n.ctx, ast.Store))
-    parameters = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
-    own = [name for name in stored if name not in parameters]
-    numbers = {name: str(number) for number, name in enumerate(own)}
-    for node in nodes:
-        node.id = numbers.get(node.id, node.id)
-
-
 def changed_names(path, before):
     """Return the full names of what differs in a module from its earlier source."""
-    after = path.read_text(encoding="utf-8") if path.exists() else ""
+    after = path.read_text(encoding="utf-8")
     old, new = code_by_name(before), code_by_name(after)
     changed = {name for name in old | new if old.get(name) != new.get(name)}
     if "" in changed:
@@ -104,26 +99,41 @@ def uses(code, scope):
 
 def imported(source):
     """Return a dict from each name that some code imports to its full name."""
-    nodes = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ImportFrom)]
-    pairs = [(node.module, alias) for node in nodes for alias in node.names]
-    return {alias.asname or alias.name: f"{m}.{alias.name}" for m, alias in pairs}
+    found = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.partition(".")[0]  # `import a.b` defines `a`
+                found[alias.asname or first] = alias.name if alias.asname else first
+    return found
+
+
+def code_of(source):
+    """Return the code of a notebook that is given as JSON, "" if there is none."""
+    cells = json.loads(source)["cells"] if source else []
+    code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+    return "\n".join(map("".join, code))
 
 
 @functools.cache
 def uses_of_file(path):
     """Return the full names that a test or a notebook uses.
 
-    A test uses fixtures, and a notebook `solution("4.1")`, without importing them.
+    A test uses fixtures, and a notebook `solution("4.1")`, without importing them. A
+    notebook is used by what names it, as in `definitions("01_tokens")`.
     """
     source = path.read_text(encoding="utf-8")
     scope = {name: f"tests.conftest.{name}" for name in dir(conftest)}
     if path.suffix == ".ipynb":
-        cells = [c for c in json.loads(source)["cells"] if c["cell_type"] == "code"]
-        source, scope = "\n".join("".join(cell["source"]) for cell in cells), {}
-        for each in exercises() if "solution(" in source else ():
-            if finished := course_version(each):
-                scope[each.name] = f"{finished.__module__}.{each.name}"
-    return uses(source, scope | imported(source))
+        source, scope = code_of(source), {}
+        for exercise in exercises() if "solution(" in source else ():
+            if finished := course_version(exercise):
+                scope[exercise.name] = f"{finished.__module__}.{exercise.name}"
+    named = {f"{name}.ipynb" for name in re.findall(r'"([\w/]+)"', source)}
+    return named | uses(source, scope | imported(source))
 
 
 @functools.cache
@@ -156,30 +166,48 @@ class Touched:
     store, compare: notebooks to run and store, and to run and compare
     redrawn: names whose figures may have changed
     tests, cases: files with tests and examples, and words in the names of BY_CASE
+    unknown: files that concern everything
     """
 
     def __init__(self, files, base):
         self.store, self.compare, self.redrawn = set(), set(), set()
         self.tests, self.cases = {"tests/test_repository.py"}, set()
+        self.unknown = []
         for name in files:
-            for start, others in OTHERS.items():
-                if name.startswith(start):
-                    self.tests |= {f"tests/test_{other}.py" for other in others}
             path = ROOT / name
+            fitting = [row for row in ROWS if fnmatch.fnmatchcase(name, row)]
+            others = ROWS[fitting[0]] if fitting and path.exists() else EVERYTHING
+            if others is EVERYTHING:
+                self.unknown.append(name)
+                continue
+            self.tests |= {f"tests/test_{other}.py" for other in others}
+            before = git("show", f"{base}:{name}")
             if path in find_notebooks():
                 self.store.add(path)
-            elif name.startswith(EXERCISES):
+                if code_of(path.read_text(encoding="utf-8")) != code_of(before):
+                    self.add_users({path.relative_to(ROOT / "notebooks").as_posix()})
+            elif name.startswith(EXERCISES) and path.stem != "__init__":
                 self.add_exercises(path)
-            elif path.suffix == ".py" and name.startswith(("utils/", "tests/")):
-                before = git("show", f"{base}:{name}")
+            elif "utils/*.py" in fitting or "tests/*.py" in fitting:
                 self.add_names(path, changed_names(path, before))
         self.compare -= self.store
         self.cases |= {path.stem for path in self.store}
 
+    def add_users(self, names):
+        """Add the tests and notebooks that use one of these names; return these."""
+        tests, pages = ROOT.glob("tests/test_*.py"), find_notebooks()
+        used = [test for test in tests if uses_of_file(test) & names]
+        self.tests |= {test.relative_to(ROOT).as_posix() for test in used}
+        # Not through the checks, because every notebook calls them.
+        library = {name for name in names if not name.startswith("utils.checks")}
+        pages = {page for page in pages if uses_of_file(page) & library}
+        self.compare |= pages
+        return pages
+
     def add_exercises(self, path):
         """Add 00 and what concerns the exercises of a notebook."""
         self.store.add(START)
-        source = path.read_text(encoding="utf-8") if path.exists() else ""
+        source = path.read_text(encoding="utf-8")
         ids = {*re.findall(r'\bid="([\d.]+)"', source)}
         self.cases |= {f"[{id}" for id in ids}
         for name in [page for page, asked in ASKED.items() if ids & {*asked}]:
@@ -191,26 +219,22 @@ class Touched:
 
     def add_names(self, path, changed):
         """Add the notebooks and tests that use a changed name of a module."""
+        self.tests.add(path.relative_to(ROOT).as_posix())
         concerned = users(changed)
-        for test in ROOT.glob("tests/test_*.py"):
-            if test == path or uses_of_file(test) & concerned:
-                self.tests.add(test.relative_to(ROOT).as_posix())
+        pages = self.add_users(concerned)
         if changed and ROOT / "utils" in path.parents:
             part = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
-            self.tests |= {f"tests/test_{part}*.py", path.relative_to(ROOT).as_posix()}
-            self.tests |= {"tests/test_mistakes.py"} if part == "checks" else set()
-            # Not through the checks, because every notebook calls them.
-            library = {n for n in concerned if not n.startswith("utils.checks")}
-            pages = {page for page in find_notebooks() if uses_of_file(page) & library}
-            self.compare |= pages
+            self.tests.add(f"tests/test_{part}*.py")
             if part == "plots":
                 self.store |= pages
-                self.redrawn |= {name.rpartition(".")[2] for name in library}
+                drawn = {n for n in concerned if not n.startswith("utils.checks")}
+                self.redrawn |= {name.rpartition(".")[2] for name in drawn}
 
     def pytest_runs(self):
-        """Return the words for each run of pytest."""
+        """Return the words for each run of pytest; without words it runs everything."""
         paths = {path for test in self.tests for path in ROOT.glob(str(test))}
-        runs = [sorted(path for path in paths if path.suffix == ".py")]
+        runs = [[]] if self.unknown else []
+        runs.append(sorted(path for path in paths if path.suffix == ".py"))
         if self.cases:
             runs.append([*BY_CASE, "-k", " or ".join(sorted(self.cases))])
         if self.compare:
@@ -238,11 +262,12 @@ def announce(base, files, touched, runs):
     notebooks = len(touched.store) + sum(".ipynb" in word for word in words)
     tests = sum(".py" in word for word in words)
     minutes = max(1, round((12 * notebooks + 10 * tests) / 60))
-    print(
-        f"{1 + bool(touched.store) + len(runs)} steps, {minutes} min or so on two "
-        "quiet cores; Ctrl-C leaves the rest to `.ci/run`.\n"
-        f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}"
-    )
+    minutes += 5 * bool(touched.unknown)
+    steps = f"{1 + bool(touched.store) + len(runs)} steps, {minutes} min or so"
+    print(f"{steps} on two quiet cores; Ctrl-C leaves the rest to `.ci/run`.")
+    print(f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}")
+    if touched.unknown:
+        print("All of `python -m pytest` runs, for", ", ".join(touched.unknown))
     for verb, paths in ("stored", touched.store), ("compared", touched.compare):
         names = ", ".join(sorted(path.stem for path in paths))
         print(f"Notebooks to be {verb}: {names or 'none'}", flush=True)

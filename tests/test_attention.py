@@ -10,7 +10,6 @@ from torch import nn
 from tests.small_layers import everywhere, random
 from utils.attention import (
     MultiHeadAttention,
-    SelfAttention,
     attention_weights,
     context_vectors,
     dropout,
@@ -48,12 +47,6 @@ def test_attention_equals_torch_in_values_and_gradients(leading, slice_size, mas
         torch.testing.assert_close(output, expected)
         found = torch.autograd.grad(output.square().sum(), inputs)
         torch.testing.assert_close(found, gradients)
-
-
-@pytest.mark.parametrize("size", [-4, 10**12, 2.5, True, "5", None])
-def test_a_size_is_a_whole_number(size):
-    with pytest.raises(ValueError, match="d_in to be a whole .* of 1 or more.* got"):
-        SelfAttention(size, 2)
 
 
 def test_integers_do_not_wrap_around_and_are_not_rounded():

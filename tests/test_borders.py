@@ -10,9 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from tests.test_model import gpt, token_ids
+from tests.test_model import gpt
 from utils.attention import MultiHeadAttention
-from utils.embeddings import TokenAndPositionEmbedding
 from utils.training import train
 
 X, BATCH = torch.ones(3, 4), torch.ones(2, 3, 4)  # 3 tokens of width 4
@@ -24,7 +23,6 @@ EMPTY = [ONE[..., :0]] * 2 + [
     *[torch.ones(2, 4, n) for n in (0, 1)],
 ]
 W, HALF, NUMBERS = torch.ones(6, 4), torch.ones(3, 2), torch.ones(2, 3)
-WITH_POSITIONS = TokenAndPositionEmbedding(11, 4, 3)
 
 
 def heads(**options):
@@ -36,14 +34,6 @@ def leaky(change):
     layer = nn.Identity()
     layer.forward = change
     return layer
-
-
-def gpt_with(num_caches, lengths):
-    built = gpt()
-    caches = built.new_caches(13)[:num_caches]
-    for cache, length in zip(caches, lengths):
-        cache.append(*torch.zeros(2, 1, 6, length, 4))
-    built(token_ids(1, 2), caches)
 
 
 def fit(batches, loss=lambda layer, x: layer(x).sum(), layer=LINE, **options):
@@ -59,17 +49,14 @@ attention.causal_mask(10**9) | whose mask fits into memory, got 1000000000
 attention.padding_mask([-1, 2], 4) | lengths from 0 to 4, got -1
 attention.masked_softmax(X[0, 0]) | scores (..., S), got ()
 attention.masked_softmax(X, X) | mask as torch.bool on cpu, got torch.float32 on cpu
-attention.masked_softmax(X, (X > 0).to("meta")) | bool on cpu, got torch.bool on meta
 attention.masked_softmax(X, X.T > 0) | a shape that broadcasts to (3, 4), got (4, 3)
 attention.masked_softmax(X, numpy.ones((3, 4)) > 0) | mask as a tensor, got ndarray
 attention.scaled_dot_product_attention(X, X, X, None, None) | dropout_p from 0 to 1, got
 attention.scaled_dot_product_attention(X, X, X, None, 10**400) | finite dropout_p from 0
 attention.scaled_dot_product_attention(X.long(), X, X) | query of floating-point numbers
 attention.scaled_dot_product_attention(X, X.double(), X) | key as torch.float32 on cpu
-attention.scaled_dot_product_attention(X, X.to("meta"), X) | got torch.float32 on meta
 attention.scaled_dot_product_attention(X, X.T, X) | key (..., S, d_k = 4), got (4, 3)
 attention.scaled_dot_product_attention(X, X, X[:2]) | value (..., S = 3, d_v), got (2,
-attention.scaled_dot_product_attention(X, X[0], X) | key (..., S, d_k = 4), got (4,)
 attention.scaled_dot_product_attention(BATCH, X.expand(3, 3, 4), X) | key (... = (2,)
 attention.cross_attention(X, X, *[torch.eye(3)] * 3) | W_query (D = 4, d_k), got (3, 3)
 attention.cross_attention(X, X, *[X.T] * 3, X[0] > 0) | source_mask (..., S = 3), got (4
@@ -85,18 +72,14 @@ attention.attend_with_heads(ONE, *[ONE[:, :0]] * 2) | to divide num_heads, got 0
 attention.attend_with_heads(*[ONE] * 3, causal="no") | causal as True or False, got 'no'
 attention.padding_mask([2**70], 3) | whole numbers below 2**63, got [1180591620717411303
 attention.SelfAttention(4, 2)(X.double()) | x as torch.float32 on cpu, got torch.float64
-attention.SelfAttention(4, 2)(X.to("meta")) | on cpu, got torch.float32 on meta
 attention.SelfAttention(2.5, 2) | d_in to be a whole number of 1 or more, got 2.5
-attention.SelfAttention(10**12, 2) | d_in to be a whole number of 1 or more, below 2**31
 attention.CausalAttention(5, 2, 3, 0.0)(BATCH) | x (..., T, d_in = 5), got (2, 3, 4)
 attention.CausalAttention(4, 2, 2, 0.0)(BATCH) | up to context_length = 2 tokens, got 3
 heads()(BATCH, padding_mask=BATCH[..., 0]) | padding_mask as torch.bool on cpu, got
 heads()(BATCH, padding_mask=X[0] > 0) | padding_mask (B = 2, S = 3), got (4,)
 delta.DeltaAttention(4, 8, 3, 0.0, 2)(BATCH, X[0] > 0) | padding_mask (B = 2, S = 3)
-latent.LatentAttention(4, 8, 2, 0.0, 2)(BATCH) | up to context_length = 2 tokens, got 3
 clinic.patient(7)(X, X, X) | query (..., T, D = 16), got (3, 4)
 clinic.patient(107)(BATCH) | x (B, T, D = 16), got (2, 3, 4)
-clinic.patient(107)(torch.ones(2, 5, 16).double()) | as torch.float32
 attention.split_heads(torch.zeros(2, 5, 8), 3) | got width 8 and 3 heads
 heads()(BATCH, cache=delta.DeltaState()) | cache as a KeyValueCache, got DeltaState
 heads(num_kv_heads=4) | num_kv_heads to divide num_heads, got 4 and 6
@@ -118,28 +101,21 @@ embeddings.Rotary(5, 2)(X, 0) | x (..., width = 2), got (3, 4)
 embeddings.Rotary(5, 4)(X, 3) | up to num_positions = 5 tokens, got 6
 embeddings.patchify(torch.zeros(1, 1, 6, 8), 3) | sides that 3 divides, got 6 and 8
 embeddings.apply_rope(X, torch.arange(4)) | broadcasts to (3,), got (4,)
-embeddings.apply_rope(X, torch.arange(3).to("meta")) | on cpu, got torch.int64 on meta
 embeddings.rotate_pairs(X, HALF, HALF[:, :1]) | sin (... = (3,), half_width = 2), got
 embeddings.rotate_pairs(X, HALF.long(), HALF) | cos of floating-point numbers, got torch
 embeddings.TokenAndPositionEmbedding(5, None, 2)(IDS, "x") | position of 0 or more, got
-WITH_POSITIONS(IDS, -1) | start as a first position of 0 or more, got -1
 latent.latent_keys_values(X, W, W) | latent (B, S, d_c), got (3, 4)
 latent.absorbed_scores(ONE, ONE[0, :1], BATCH) | W_uk (H = 2, d_c = 4, d_k = 4), got
 latent.absorbed_attention(*EMPTY) | queries of one feature or more, got (1, 2, 3, 0)
-latent.LatentAttention(4, 24, 6, 0.0, 3, rotary_dim=4) | rotary=True with a rope_base
 latent.LatentAttention(4, 24, 6, 0.0, 3)(BATCH, absorbed="x") | absorbed as True
 delta.linear_attention(BATCH[:, :2], BATCH, BATCH) | key (... = (2,), T = 2, d_k = 4)
 delta.linear_attention(*[BATCH[:, :0]] * 3) | one token or more, got (2, 0, 4)
 delta.delta_rule(*PARTS, NUMBERS[..., None]) | beta (... = (2,), T = 3), got (2, 3, 1)
-delta.delta_rule(*PARTS, NUMBERS * math.nan) | beta from 0 to 1, got nan
 delta.gated_delta_rule(*PARTS, NUMBERS, -3 * NUMBERS) | gate from 0 to 1, got -3.0
-delta.attend_in_chunks(*PARTS, NUMBERS.double()) | beta as torch.float32 on cpu, got tor
 delta.attend_in_chunks(*PARTS, NUMBERS, 5 * NUMBERS) | log_gate from -inf to 0, got 5.0
-delta.attend_in_chunks(*PARTS, NUMBERS, X[0]) | log_gate (... = (2,), T = 3), got (4,)
 delta.attend_in_chunks(*PARTS, NUMBERS, state=X) | (... = (2,), d_k = 4, d_v = 4), got (
 parallel.mlp_part(X, W, X[0], W.mT, X[0], -1, 3) | rank to be a whole number of 0 or mor
 parallel.mlp_part(X[:, :3], W, W[:, 0], W.mT, X[0], 0, 2) | x (..., D = 4), got (3, 3)
-parallel.mlp_part(X, W, W[:, 0], W, X[0], 0, 2) | W_2 (D = 4, U = 6), got (6, 4)
 parallel.mlp_part(X, W, W[:, 0], W.mT, X[0], 0, 4) | a count that divides U = 6 and a ra
 parallel.merge_parts((X, X), (X, X)) | three tensors of each part, got (tensor
 parallel.local_positions(4) | one of several processes, as `in_processes` starts them
@@ -148,7 +124,6 @@ parallel.ring_attention(X, X, X[:, :2]) | value (... = (), T = 3, d_k = 4), got 
 parallel.combine_partial_attention(BATCH, X, X) | maxima (... = (2,), T = 3), got (3, 4)
 model.next_token_probs(X[0], top_k=6) | top_k from 1 to 4, got 6
 model.next_token_probs(X[0], math.nan) | a finite temperature above 0, got nan
-model.top_p_probs(X * math.nan, 0.5) | a finite largest logit, got nan
 model.mean_loss(X * math.nan, torch.tensor([1, 2, 3])) | a finite largest logit, got nan
 model.mean_loss(X, torch.tensor([1, 2, 3]), 1.0) | left_out as a whole number, got 1.0
 model.mean_loss(X, torch.tensor([1, 2, 3]), 2**70) | left_out from -2**63, below 2**63
@@ -160,11 +135,9 @@ model.generate(gpt(), IDS, 1, end_id=True) | end_id below 53, got True
 model.generate(gpt(), torch.tensor([[53, *[1] * 13]]), 1) | from 0 to 52, got 53
 model.generate(gpt(), IDS[:, :0], 1) | token ids (B, T), one or more each, got (1, 0)
 model.generate(LINE, IDS, 1) | a model such as GPT, got Linear
-gpt()(IDS.to("meta")) | token ids on cpu, got meta
 gpt()(IDS[0]) | token ids (B, T), got (2,)
 gpt()(IDS, "ab") | caches as `new_caches` returns them, got ab
 gpt()(IDS, gpt().new_caches(5)[:1] * 2) | got 1 with lengths [0, 0]
-gpt_with(num_caches=2, lengths=(3, 1)) | one length, got 2 with lengths [3, 1]
 gpt(causal=False) | causal=True, because a GPT predicts later tokens, got False
 gpt(positions="none", rotary=True) | rotary=False with positions='none', got True
 gpt(positions="rotary", attention=delta.DeltaAttention) | attention that takes rotary=Tr
@@ -182,62 +155,51 @@ data.sliding_windows([-1, -2], 1, 1) | token ids from 0 to inf, got -1
 data.sliding_windows([2**63], 1, 1) | whole numbers below 2**63, got [9223372036854775
 data.sliding_windows("some words", 1, 1) | one sequence of whole numbers, got 'some word
 data.sliding_windows([[1], [2, 3]], 1, 1) | one sequence of whole numbers, got [[1], [2,
-data.sliding_windows([1.0, 2.0], 1, 1) | one sequence of whole numbers, got torch.float3
 tokenizer.merge([1, 2], (None, []), 9) | ids as whole numbers, got None
 tokenizer.merge("abab", (97, 98), 9) | ids as one sequence of whole numbers, got 'abab'
-tokenizer.merge([True, True], (1, 1), 9) | ids as whole numbers, got True
 tokenizer.count_pairs({(1, 2): -3}) | occurrences to be a whole number of 0 or more, got
 tokenizer.count_pairs({"abab": 2}) | ids of a word as a tuple, got str
 tokenizer.train_bpe(chr(0xD800), 1) | a text that UTF-8 can encode, got '\ud800'
 tokenizer.train_bpe(b"aa", 1) | text as a str, got bytes
 tokenizer.train_bpe("a b", 1, re.compile("a")) | which loses a part of it
-tokenizer.encode_bpe("a b", {}, re.compile("a")) | which loses a part of it
 tokenizer.encode_bpe("aa", {}, "a") | a compiled pattern, got 'a'
 tokenizer.encode_bpe("ab", {(256, 99): 257, (97, 98): 256}) | (256, 99) before its parts
 tokenizer.encode_bpe("ab", {("a", "b"): 256}) | ('a', 'b') before its parts
 tokenizer.encode_bpe("ab", {(97, 98): 97}) | an unused id for (97, 98), got 97
 tokenizer.encode_bpe("ab", {(97,): 256}) | pairs of ids, got (97,)
-tokenizer.encode_bpe("ab", {"ab": 256}) | pairs of ids, got 'ab'
 tokenizer.encode_bpe("ab", {(97, 97): "x"}) | new_id to be a whole number of 0 or more
 tokenizer.encode_bpe("ab", {(97, 98.0): 256}) | ids in pairs as whole numbers, got 98.0
 tokenizer.decode_bpe([97], [(97, 98)]) | merges as a dict, got list
 tokenizer.decode_bpe([256], {(97, 98): 300}) | ids of bytes or of merges, got 256
-tokenizer.decode_bpe({97, 98}, {}) | one sequence of whole numbers, got {97, 98}
 tokenizer.decode_bpe([2**70], {}) | whole numbers below 2**63, got [1180
 tokenizer.decode_bpe(97, {}) | ids of one text as one sequence of whole numbers, got 97
 tokenizer.decode_bpe(IDS, {}) | whole numbers, got torch.int64 and (1, 2)
 experiments.leak_test(nn.Identity(), BATCH[:, :1]) | x of two tokens or more, got (2, 1,
 experiments.leak_test(nn.Identity(), BATCH * math.nan) | x of finite numbers, got NaN
 experiments.leak_test(leaky(lambda x: x.mean(1, keepdim=True)), BATCH) | outputs (B, T,
-experiments.leak_test(leaky(lambda x: x[:, :-1]), BATCH) | outputs (B, T, …) with (2, 3)
-experiments.leak_test(leaky(torch.sum), BATCH) | outputs (B, T, …) with (2, 3), got ()
 experiments.leak_test(leaky(nn.functional.dropout), BATCH) | random only in nn.Dropout
 experiments.answer_loss(LINE, X) | batch as a Sequence, got Tensor
 experiments.greedy_translate(lambda ids: X[0] * math.nan, 0, 1, 3) | largest logit
 experiments.greedy_translate(lambda ids: X, 0, 1, 3) | logits (V,), got (3, 4)
-experiments.greedy_translate(lambda ids: X[0, :0], 0, 1, 3) | logits (..., V), one or mo
 experiments.greedy_translate(lambda ids: X[0], 0, "1", 3) | end_id to be a whole number
 training.learning_rate(-5, 104, 1.0) | step to be a whole number of 0 or more, got -5
 training.TrainingConfig(clip="1") | a finite clip above 0, got '1'
 training.TrainingConfig(weight_decay=math.inf) | a finite weight_decay from 0, got inf
 training.TrainingConfig(decline=2.0) | a finite decline from 0 to 1, got 2.0
-training.TrainingConfig(metadata={"text": pathlib.Path("a.txt")}) | metadata as a dict o
 training.TrainingConfig(metadata={"loss": math.nan}) | metadata as a dict of strings
 training.TrainingConfig(checkpoint=5) | checkpoint as a path, got 5
 fit([]) | one batch or more, got none
 fit({"x": X}) | a list of batches, or a function from a number to a batch, got dict
 fit([X], layer=nn.ReLU()) | a model with weights to train, got none
 fit([X], None) | compute_loss as a Callable, got NoneType
-fit([X], on_step=5) | on_step as a Callable, got int
 fit([X], config=training.TrainingConfig(final_lr=1.0)) | a finite final_lr from 0 to
 fit([X[:2, :1]], lambda model, x: model(x)) | a scalar with a gradient, got (2, 1)
 """
 
 
-MODULES = "math pathlib numpy".split()
-MODULES += [f"utils.{name}" for name in "attention cache data delta embeddings".split()]
-MODULES += [f"utils.{name}" for name in "experiments latent llama model".split()]
-MODULES += [f"utils.{name}" for name in "parallel tokenizer training clinic".split()]
+LIBRARY = "attention cache clinic data delta embeddings experiments latent llama model"
+LIBRARY = f"{LIBRARY} parallel tokenizer training".split()
+MODULES = ["math", "numpy", *(f"utils.{name}" for name in LIBRARY)]
 
 
 @pytest.mark.parametrize("row", CALLS.strip().splitlines())
@@ -245,4 +207,4 @@ def test_what_cannot_be_used_is_named(row):
     call, message = row.split(" | ")
     modules = {name.split(".")[-1]: importlib.import_module(name) for name in MODULES}
     with pytest.raises((ValueError, TypeError), match=re.escape(message)):
-        eval(call, globals() | modules)
+        eval(call, globals() | modules | {"gpt": gpt})

@@ -136,22 +136,3 @@ def test_a_token_with_only_padding_before_it_gets_zeros(kind, dtype):
     torch.testing.assert_close(output[~real], expected, atol=0, rtol=0)
     output.float().square().sum().backward()
     assert x.grad.isfinite().all()
-
-
-@in_every_causal_layer
-def test_what_a_layer_cannot_read_is_named(kind):
-    layer = built(kind)
-    with pytest.raises(ValueError, match=r"^expected x \(.*T, d_in = 5\), got \(2, 7"):
-        layer(torch.zeros(2, 7, 4).double())
-    with pytest.raises(ValueError, match="context_length = 13 tokens, got 14"):
-        layer(torch.zeros(2, 14, 5).double())
-
-
-@in_every_layer_with_a_cache
-@pytest.mark.parametrize(
-    "mask, message",
-    [(torch.ones(2, 5), "as torch.bool"), (torch.ones(5) > 0, r"B = 2, S = 5\), got")],
-)
-def test_a_padding_mask_that_does_not_fit_is_named(kind, mask, message):
-    with pytest.raises(ValueError, match=f"padding_mask .*{message}"):
-        built(kind)(random(2, 5, 5), padding_mask=mask)

@@ -11,13 +11,6 @@ FRAME = "<style>body {{ margin: 0 }} iframe {{ border: 0; width: 100% }}</style>
 FRAME += '<iframe srcdoc="{}" sandbox="allow-scripts"></iframe>'
 
 
-@pytest.mark.parametrize("number", [3, 13])
-def test_too_few_or_too_many_states_are_an_error(number):
-    message = f"frames: expected 4 to 12 of them, got {number}"
-    with pytest.raises(ValueError, match=message):
-        plots.steps([(plots.Picture(), "Nothing.")] * number, title="t")
-
-
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_slider_works_in_a_frame_and_nothing_is_wider(width, browser, published):
     draw_steps("t")
