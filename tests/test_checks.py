@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -143,7 +144,7 @@ def test_whatever_is_handed_in_is_refused_with_a_message(answer):
 
 RIGHT = {e.name: course_version(e) for e in EXERCISES.values()}
 RIGHT |= {answer.__name__: answer for answer, names in ANSWERS if not names}
-FUNCTIONS = [e for e in EXERCISES.values() if e.noun == "function" and RIGHT[e.name]]
+FUNCTIONS = [e for e in EXERCISES.values() if e.kind == "function" and RIGHT[e.name]]
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS, ids=lambda exercise: exercise.id)
@@ -451,6 +452,12 @@ def test_an_answer_that_passed_in_the_hour_is_read_from_there(tmp_path, monkeypa
     assert solution("5.1") is not course_version(EXERCISES["5.1"])
 
 
+def test_a_mistake_of_the_checks_is_not_blamed_on_the_answer(monkeypatch):
+    monkeypatch.setattr(reader, "examine", math.pow)
+    with pytest.raises(TypeError, match="must be real number, not Exercise"):
+        check("3.3", F.softmax)
+
+
 def test_unknown_exercise_lists_the_ids():
     for id in ("99.1", 3.1, None, Hostile()):
         result = check(id, None)
@@ -617,7 +624,7 @@ def test_what_is_wrong_in_training_mode_only_is_named(name, value, diagnosis):
 
 
 @pytest.mark.parametrize("answer", [AssignsAtOnce, AssignsNothing])
-@pytest.mark.parametrize("id", [i for i, e in EXERCISES.items() if e.noun == "class"])
+@pytest.mark.parametrize("id", [i for i, e in EXERCISES.items() if e.kind == "class"])
 def test_a_module_without_super_init_is_told_which_line_is_missing(id, answer):
     result = check(id, answer)
     assert (result.diagnosis, result.also) == ("super-init-missing", None)

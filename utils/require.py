@@ -252,7 +252,7 @@ def integers(name: str, numbers) -> Tensor:
     return x
 
 
-def whole(name: str, numbers: Iterable):
+def whole_numbers(name: str, numbers: Iterable):
     """Expect whole numbers, of which one of each class is looked at."""
     wrong = [n for n in {type(n): n for n in numbers}.values() if not is_whole(n)]
     that(not wrong, f"{name} as whole numbers", *map(repr, wrong[:1]))

@@ -59,7 +59,7 @@ def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     require.from_zero(new_id=new_id)
     if not isinstance(ids, list | tuple | bytes):  # converting these would take time
         ids = require.integers("ids", ids).tolist()
-    require.whole("ids", [*pair, *ids])
+    require.whole_numbers("ids", [*pair, *ids])
     return _merge(ids, tuple(pair), new_id)
 
 
@@ -212,5 +212,5 @@ def token_bytes(merges: dict[tuple[int, int], int]) -> dict[int, bytes]:
         require.that(is_known, "merges in the order learned", received)
         require.that(new_id not in pieces, f"an unused id for {pair}", new_id)
         pieces[new_id] = b"".join(pieces[i] for i in pair)
-    require.whole("ids in pairs", chain.from_iterable(merges))  # 97.0 equals 97
+    require.whole_numbers("ids in pairs", chain.from_iterable(merges))  # 97.0 equals 97
     return pieces

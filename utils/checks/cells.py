@@ -44,9 +44,7 @@ def _after(result):
     if isinstance(error, NameError):
         for exercise, name in CHECK.findall(result.info.raw_cell):
             if name == error.name:
-                failure = describe_failure(name)
-                text = f"{failure}\n{CORRECT}"
-                if not failure:
-                    text = f"No cell has defined {name} yet. {AGAIN}"
-                state = NOT_YET if failure else NOT_ATTEMPTED
+                state, text = NOT_ATTEMPTED, f"No cell has defined {name} yet. {AGAIN}"
+                if failure := describe_failure(name):
+                    state, text = NOT_YET, f"{failure}\n{CORRECT}"
                 show_block(f"{exercise} {name}", state, text)

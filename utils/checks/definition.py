@@ -26,10 +26,10 @@ class Case:
 
 
 def cut_case(exercise):
-    """Return a case with axes of length 1: one of the others, cut to first entries.
+    """Return a case with axes of length 1: another case, cut to first entries.
 
-    It is the first of those with the most axes. In x of a module, the last axis stays.
-    Returns None if no input has an axis, unless the exercise's `cut` gives others.
+    The other is the first with the largest number of axes. In x of a module, the last
+    axis stays. Returns None if no input has an axis and the exercise has no `cut`.
     """
 
     def cut(value):
@@ -45,7 +45,7 @@ def cut_case(exercise):
 
     case = max(exercise.cases, key=count_axes)
     names = [name for name in exercise.inputs if name != "learned"]
-    args = [exercise.cut.get(*pair) for pair in zip(names, map(cut, case.args))]
+    args = [exercise.cut.get(n, cut(x)) for n, x in zip(names, case.args)]
     made = Case(*args, note="axes of length 1", build=case.build)
     return made if exercise.cut or count_axes(case) else None
 
@@ -151,12 +151,12 @@ class Exercise:
         return self.signature.partition("(")[0]
 
     @property
-    def noun(self):
+    def kind(self):
         return "class" if self.class_signature else "function"
 
     @property
     def expectation(self):
-        return f"a {self.noun} {self.signature} that returns {self.returns}"
+        return f"a {self.kind} {self.signature} that returns {self.returns}"
 
     @property
     def inputs(self):

@@ -125,7 +125,7 @@ def say_what_is_next(name):
     if not left:
         return f"{text}: all of them."
     task = _choose_next(tasks, left, name)
-    here = {each.name: each.page for each in tasks}[name]
+    here = {task.name: task.page for task in tasks}[name]
     where = "" if task.page == here else f", in {_title(task.page)}"
     return f"{text}; next: {task.label}{where}."
 

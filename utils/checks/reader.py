@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from utils.checks import catalogue, cells, records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
-from utils.checks.engine.guard import untouched
+from utils.checks.engine.guard import line_of, untouched
 from utils.checks.engine.values import safe_text
 from utils.checks.examine import Result, examine
 from utils.checks.overview import say_what_is_next
@@ -24,7 +24,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     """Show in one short block what is right or wrong, and return the `Result`.
 
     `exercise` is an id such as `"4.1"`; `answer` is the function or class, which runs
-    many times. Nothing is raised, no argument and no setting is changed. A passed
+    many times. None of its errors is raised, and it changes no setting. A passed
     exercise is recorded, unless `record` is False, and from then on `solution` returns
     the answer.
     """
@@ -85,6 +85,8 @@ def _examine(known, answer):
                 return Result(False, "newer-cell-failed", text)
             return examine(known, answer)
     except BaseException as error:  # an answer that breaks even its own description
+        if isinstance(error, KeyboardInterrupt) or not line_of(error):
+            raise  # Ctrl-C, or a mistake of the checks
         text = f"The answer could not be examined ({type(error).__name__})."
         return Result(False, None, f"{text}\nExpected {known.expectation}.")
 

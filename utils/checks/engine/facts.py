@@ -127,11 +127,11 @@ def weights_of(output, x, learned):
     heads, size = getattr(learned.build, "num_heads", 1), learned.build.d_out
     mix = getattr(learned, "out_proj", torch.eye(size)).unflatten(0, (heads, -1))
     values = (x @ learned.W_value).unflatten(-1, (heads, -1)).transpose(1, 2)
-    each = (values @ mix).flatten(1, 2).double()  # what each weight is multiplied by
+    factors = (values @ mix).flatten(1, 2).double()  # what each weight is multiplied by
     bias = getattr(learned, "out_proj_bias", None)
     output = output.double() - (0 if bias is None else bias)
-    weights = output @ torch.linalg.pinv(each)
-    if (weights @ each - output).abs().max() > NEAR * output.std():
+    weights = output @ torch.linalg.pinv(factors)
+    if (weights @ factors - output).abs().max() > NEAR * output.std():
         return None
     return weights.unflatten(-1, (heads, -1)).transpose(1, 2)
 
@@ -166,7 +166,7 @@ def find_lost_gradient(trial):
     A result in another form, or of inputs that were changed, has none to compare.
     """
     exercise = trial.exercise
-    is_trained = exercise.is_trained or exercise.noun == "class"
+    is_trained = exercise.is_trained or exercise.kind == "class"
     if not is_trained or not trial.is_right or trial.changed or trial.noted:
         return
     call, args = trial.answer.bind(exercise.cases[0])
@@ -187,7 +187,7 @@ def _gradients(function, args):
     value = attempt(function, *given).value
     parts = value if isinstance(value, tuple) else (value,)
     torch.autograd.backward([part.square().sum() for part in parts])
-    return [getattr(each, "grad", None) for each in given]
+    return [getattr(arg, "grad", None) for arg in given]
 
 
 def wrong_in_training(module, learned):

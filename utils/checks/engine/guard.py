@@ -67,7 +67,7 @@ def attempt(function, *args):
         changed = [i for i, arg in enumerate(args) if not same_input(arg, copies[i])]
         return Outcome(value, changed=min(changed, default=None))
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
-        outcome = Outcome(error=error, where=_line_of(error))
+        outcome = Outcome(error=error, where=line_of(error))
         if isinstance(error, NeverEnds):
             # Drop the frames, which keep the answer's tensors alive.
             error.__traceback__ = None
@@ -170,7 +170,7 @@ def _on_the_cpu():
     return nullcontext() if on_cpu else torch.device("cpu")
 
 
-def _line_of(error):
+def line_of(error):
     """Return the last line that the reader wrote, between the lines next to it."""
     for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
         file = frame.f_code.co_filename

@@ -111,7 +111,7 @@ def build(definition, names):
 def _read(function):
     """Return the definition of a function, with a line also for each parameter."""
     [definition] = ast.parse(inspect.getsource(function)).body
-    own = [each.arg for each in definition.args.args]
+    own = [parameter.arg for parameter in definition.args.args]
     more = [f"{name} = {name}\n" for name in own if name not in _names(definition)]
     definition.body[:0] = ast.parse("".join(more)).body
     return definition

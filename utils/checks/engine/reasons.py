@@ -36,7 +36,7 @@ def find_reason(trial):
         yield known[0]
     elif isinstance(error, NameError) and (line := IMPORTS.get(error.name)):
         yield f"import-missing: You use `{error.name}` without an import: put `{line}` at the top of your cell."
-    elif isinstance(error, NameError) and trial.exercise.noun == "class":
+    elif isinstance(error, NameError) and trial.exercise.kind == "class":
         made, _ = trial.answer.build(run.case.build)
         if hasattr(made.value, name := error.name):
             yield f"self-missing: You use `{name}` without `self.`: __init__ stored it in the module, so write `self.{name}`."
@@ -69,8 +69,8 @@ def find_unpacked_axes(trial):
 def find_notebook_tensor(trial):
     """Name a function that computes with a tensor of the notebook."""
     function = _function_of(trial)
-    code = dis.get_instructions(function) if function else ()
-    for name in [each.argval for each in code if each.opname == "LOAD_GLOBAL"]:
+    steps = dis.get_instructions(function) if function else ()
+    for name in [step.argval for step in steps if step.opname == "LOAD_GLOBAL"]:
         value = function.__globals__.get(name)
         if isinstance(value, torch.Tensor) and value.numel() > 1:  # no constant
             own = ", ".join(inspect.signature(function).parameters)
