@@ -243,8 +243,6 @@ def with_minutes(text):
         text = re.sub(row, rf"\g<1>{number}", text)
     course = [name for name in NUMBERED if not name.startswith(EXCURSIONS)]
     hours = sum(minutes[name] for name in course) / 60
-    most = max(minutes[name] for name in NUMBERED)
-    text = re.sub(r"at most \d+ of them", f"at most {most} of them", text)
     return re.sub(r"\d+ hours together", f"{hours:.0f} hours together", text)
 
 

@@ -3,7 +3,6 @@
 import functools
 import json
 import re
-import warnings
 from html import escape
 
 import nbformat
@@ -22,8 +21,7 @@ from tests.repository import ROOT
 PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
 LESSONS = [path for path in PATHS if re.match(r"notebooks/(?!00)\w+\.ipynb", path)]
 DEEPER = [path for path in PATHS if path.startswith("notebooks/deeper/")]
-# Minutes of a reader: from the first on a test warns, above the second it fails.
-LONG, TOO_LONG = 60, 65
+LONGEST = 55  # minutes of a reader, in steps of five
 SKIPPING = {"nbval-skip", "nbval-check-output", "nbval-raises-exception"}
 SKIPPING |= {"raises-exception"}
 
@@ -110,9 +108,12 @@ def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
 @pytest.mark.parametrize("path", LESSONS + DEEPER, indirect=True)
 def test_a_notebook_can_be_read_in_one_evening(path):
     minutes = reading_minutes(nbformat.read(path, as_version=4))
-    assert minutes <= TOO_LONG
-    if minutes > LONG:
-        warnings.warn(f"{path.stem}: {minutes:.0f} minutes", stacklevel=2)
+    assert 5 * round(minutes / 5) <= LONGEST
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_the_limit_of_a_notebook_s_minutes_is_stated(name):
+    assert f"at most {LONGEST} " in (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_the_opening_says_how_long_it_takes_and_what_it_needs(cells):

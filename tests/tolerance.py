@@ -52,7 +52,7 @@ def printed(cell):
 
 
 def settled(new, stored, tolerance):
-    """Return new outputs with each text that agrees in its stored form.
+    """Return new outputs; a text that agrees with the stored one is replaced by it.
 
     nbval then compares as usual: numbers too far away and other words still differ, and
     its message shows both.
