@@ -13,10 +13,11 @@ from utils.checks.engine.values import safe_text
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
 IMPORTS |= {"F": "from torch.nn import functional as F"}
-TYPE_ERRORS = {  # what the message of a TypeError contains: what explains it
+ERRORS = {  # what the message and the line of an error contain: what explains it
     "int float": "float-for-size: You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`.",
     "softmax missing": "dim-missing: You don't say along which axis the softmax runs: `dim=-1` is along each row.",
     "Linear": "layer-not-called: You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix.",
+    "non-singleton *": "entrywise: You multiply with `*`, which takes entry by entry: a matrix product is `@`.",
     "return_types": "pair-not-taken-apart: You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`.",
 }
 
@@ -24,8 +25,8 @@ TYPE_ERRORS = {  # what the message of a TypeError contains: what explains it
 def find_reason(trial):
     """Explain common errors of Python."""
     run, error = trial.shown, trial.shown.error
-    message = str(error) if isinstance(error, TypeError) else ""
-    known = [t for m, t in TYPE_ERRORS.items() if all(w in message for w in m.split())]
+    message = f"{error} {run.where}" if type(error) in (TypeError, RuntimeError) else ""
+    known = [t for m, t in ERRORS.items() if all(w in message for w in m.split())]
     if isinstance(error, NeverEnds):
         yield "never-ends: Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
     elif run.value is None and not error:
@@ -73,8 +74,7 @@ def find_notebook_tensor(trial):
     for name in [step.argval for step in steps if step.opname == "LOAD_GLOBAL"]:
         value = function.__globals__.get(name)
         if isinstance(value, torch.Tensor) and value.numel() > 1:  # no constant
-            own = ", ".join(inspect.signature(function).parameters)
-            yield f"notebook-tensor: Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {own}."
+            yield f"notebook-tensor: Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {', '.join(inspect.signature(function).parameters)}."
             return
 
 
