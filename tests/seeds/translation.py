@@ -21,7 +21,7 @@ def the_page(seed):
     for name, make_decoder, steps, lr in (
         ("one vector", translation.OneVectorDecoder, 500, 0.012),
         ("one vector, 2,000 steps", translation.OneVectorDecoder, 2000, 0.012),
-        ("fixed places", book["FixedPlacesDecoder"], 500, 0.012),
+        ("fixed places", book["FixedPlacesDecoder"], 2000, 0.012),
         ("looking back", book["RecurrentDecoder"], 500, 0.006),
     ):
         torch.manual_seed(seed)
