@@ -393,10 +393,12 @@ def layer(words, x: Tensor, matrices, out_proj: Tensor):
     )
     finds = [words[head[-1].argmax()] for head in weights]
     texts = {  # the last step that has been made, and what it does
-        1: f"Step 1: each word gets the queries of both heads, {last} {row}.",
-        2: f"Step 2: the rows are cut, and head 0 gets {q0} and head 1 {q1}.",
-        4: f"Steps 3, 4: {last} finds {finds[0]} and {finds[1]}, so {c0} and {c1}.",
-        6: f"Steps 5, 6: they become {pair}, and a matrix makes {end} of it.",
+        1: f"Step 1: {last} gets the queries of both heads in one row, {row}.",
+        2: f"Step 2: the row is cut, so head 0 gets {q0}, and head 1 gets {q1}.",
+        4: f"Steps 3 and 4: head 0 finds {finds[0]} and returns {c0}, and head 1 "
+        f"finds {finds[1]} and returns {c1}.",
+        6: f"Steps 5 and 6: side by side they are {pair}, and out_proj makes {end} "
+        "of them.",
     }
     for now, text in texts.items():
         picture = Picture()
