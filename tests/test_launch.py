@@ -106,10 +106,12 @@ def test_the_lines_of_16_run_under_torchrun(tmp_path):
     function = cell.split("\n\n\n")[0]
     file = tmp_path / "two.py"
     file.write_text(re.sub(r"^\.\.\..*", lambda _: function, lines, flags=re.M))
-    printed = subprocess.check_output([*TWO, str(file)], **HERE).splitlines()
-    assert sorted(printed) == [
-        "process 0 has [1.0, 2.0, 3.0, 4.0]",
-        "process 1 has [10.0, 20.0, 30.0, 40.0]",
+    # A file for each process, because two can mix what they print on one line.
+    apart = [f"--log-dir={tmp_path}", "--redirects=3"]
+    subprocess.check_call([*TWO, *apart, file], **HERE)
+    assert [file.read_text() for file in sorted(tmp_path.rglob("stdout.log"))] == [
+        "process 0 has [1.0, 2.0, 3.0, 4.0]\n",
+        "process 1 has [10.0, 20.0, 30.0, 40.0]\n",
     ]
 
 
