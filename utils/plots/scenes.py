@@ -258,9 +258,7 @@ LANES = {"word": 0.45, "query": 0.77, "keys": 1.35, "score": 1.78, "weight": 2.2
 LANES |= {"values": 2.75, "context": 3.4}  # inches below the title
 
 
-def draw_attention(
-    picture, left, width, words, followed, vectors, lanes=LANES, causal=False, new=None
-):
+def draw_attention(picture, left, width, words, followed, vectors, lanes=LANES):
     """Draw what one word takes from all, a column for each word.
 
     With the lanes of 03, its three vectors are one vector, so they have no colour, and
@@ -271,24 +269,16 @@ def draw_attention(
         words: one column each; `followed` is the number of the one with the query.
         vectors: the query (d_k,), the keys (T, d_k) and the values (T, d_v).
         lanes: their upper ends, in inches; "x" is where the query comes from.
-        causal: divide the scores by the root of d_k, and hide the words that follow.
-        new: the lanes to draw in full colour if the others are pale.
     """
     (query, keys, values), is_plain = vectors, lanes is LANES
     scores, step = keys @ query, width / len(words)
-    shown = torch.arange(len(words)) <= (followed if causal else len(words))
-    scaled = (scores / len(query) ** (causal / 2)).masked_fill(~shown, -torch.inf)
-    weights, most = scaled.softmax(dim=0), 0.5 if is_plain else 0.42
+    weights, most = scores.softmax(dim=0), 0.5 if is_plain else 0.42
     cell = min(most, (step - 0.1) / max(keys.shape[1], values.shape[1]))
     roles = {"query": "query", "keys": "key", "values": "value", "context": "output"}
     roles = dict.fromkeys(roles, "x") if is_plain else roles
-    digits, middle = 2 if step > 1.2 and not causal else 1, lanes["score"] + LINE / 2
-
-    def enter(lane):
-        picture.is_pale = new is not None and lane not in new
+    digits, middle = 2 if step > 1.2 else 1, lanes["score"] + LINE / 2
 
     def draw(j, lane, numbers, **style):
-        enter(lane)
         x = left + (j + 0.5) * step - cell * len(numbers) / 2
         if lane != "context" and torch.allclose(numbers, numbers.round(decimals=1)):
             numbers = [_short(numbers)]  # 1 and −0.6 take less room than 1.00 and −0.60
@@ -305,21 +295,17 @@ def draw_attention(
             picture.word((x, lanes["word"]), word, lit=j == followed)
         key = draw(j, "keys", keys[j])
         picture.wire(start, key.top, turn=x)
-        enter("weight")
-        at, style = (x - cell, lanes["weight"]), {"mask": shown[None, j : j + 1]}
-        weight = picture.grid(at, [[share]], "weight", cell=2 * cell, **style)
+        at = x - cell, lanes["weight"]
+        weight = picture.grid(at, [[share]], "weight", cell=2 * cell)
         picture.wire((x, middle + 0.1), weight.top, "weight")
         share = max(share, THINNEST * (share > 0 and not is_plain))
         low = x, lanes["values"]
         picture.wire(weight.bottom, low, "weight", weight=share, head=False)
         value = draw(j, "values", values[j])
         picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
-        numbers = (scores, scaled) if causal else (scaled,)
-        text = " → ".join(format_number(float(s[j]), digits) for s in numbers)
-        enter("score")
+        text = format_number(float(scores[j]), digits)
         picture.note((x, middle), text, "score", align="center")
         picture.wire(key.bottom, (x, middle - 0.1), "score")
-    picture.is_pale = False
 
 
 MIDDLES = [1.05 + (j + 0.5) * (WIDTH - 1.15) / 3 for j in range(3)]  # of three columns
@@ -342,34 +328,143 @@ def closed_attention(picture, words):
 
 
 @scene
-def attention(picture, words, features, x, head, meanings, followed=2, **style):
-    """Draw attention of one of three words. What was known before is pale.
+def attention(picture, words, features, x, head, meanings):
+    """Draw attention of the last of three words. What was known before is pale.
 
     Args:
         features: the four names of the columns of `x`, `(3, 4)`.
         head: its query, key and value, `(3, 2)` each.
         meanings: what the numbers of queries and keys mean, and those of values.
-        style: as in `draw_attention`.
     """
     for j, middle in enumerate(MIDDLES):
-        picture.word((middle, 0.2), words[j], lit=j == followed)
+        picture.word((middle, 0.2), words[j], lit=j == 2)
         picture.is_pale = True
         row_ = picture.grid((middle, 0.75), x[j], "x", cell=0.4, centred=True)
         picture.wire((middle, 0.35), row_.top, "x")
         picture.is_pale = False
     looking, giving = meanings
-    scaled = ", ÷ √2" if style.get("causal") else ""
-    names = {f"query\n{looking}": 1.43, f"keys\n{looking}": 2.0, f"score{scaled}": 2.4}
+    names = {f"query\n{looking}": 1.43, f"keys\n{looking}": 2.0, "score": 2.4}
     names |= {"weight": 2.78, f"values\n{giving}": 3.28, f"context\n{giving}": 3.8}
     lanes = {"x": 0.89} | dict(zip([*LANES][1:], names.values()))
     query, *others = head
-    place, vectors = (1.05, WIDTH - 1.15), (query[followed], *others)
-    draw_attention(picture, *place, words, followed, vectors, lanes, **style)
+    vectors = query[2], *others
+    draw_attention(picture, 1.05, WIDTH - 1.15, words, 2, vectors, lanes)
     for name, y in names.items():
         picture.note((0.05, y + LINE / 2), name)
     picture.shelf(Box(0.1, 1.4, 6.7, 2.63), "attention", "memory")
     for y, name in ((0.2, "words"), (0.75, "{}, {},\n{}, {}".format(*features))):
         picture.note((0.05, y), name)
+
+
+@scene
+def cut_heads(picture, words, x: Tensor, projected):
+    """Draw steps 1 and 2 of a layer: a row for two heads, and where it is cut.
+
+    Args:
+        x: `(T, d_in)`.
+        projected: queries, keys and values of both heads side by side, `(T, D)` each.
+    """
+    T, D = projected[0].shape
+    _draw_code(picture, 0.15, 1, "W_query(x) …", "B, T, D", 1, T, D)
+    code, axes = ".view(B, T, H, d_k).transpose(1, 2)", "B, H, T, d_k"
+    _draw_code(picture, 3.2, 2, code, axes, 1, 2, T, D // 2)
+    style = {"cell": 0.25, "rows": words, "lit": T - 1}
+    start = picture.grid((0.6, 1.55), x, "x", "x", **style).at(0.5, -0.4)
+    names = {"query": "queries", "key": "keys", "value": "values"}
+    for left, (role, name), rows in zip((2.2, 3.85, 5.5), names.items(), projected):
+        block = picture.block((left + 0.14, 0.6), f"W_{role}", "learned", size=SIZE)
+        corners = [(start[0], 0.48), (block.middle[0], 0.48)]
+        picture.wire(start, block.top, "x", via=corners)
+        picture.wire(block.bottom, (block.middle[0], 1.0), role)
+        box = picture.grid((left, 1.55), rows, role, "", cell=0.29, lit=T - 1)
+        picture.note((box.middle[0], 1.15), name, role, align="center", bold=True)
+        _name_heads(picture, box)
+
+
+SIZE = 0.88, 0.3  # of the box of a matrix
+
+
+def _name_heads(picture, box):
+    """Write above a grid which half of its columns is of which head."""
+    for head, place in enumerate((0.25, 0.75)):
+        at = box.at(place, 0)[0], box.y - 0.13
+        picture.note(at, f"head {head}", align="center")
+    picture.wire(box.at(0.5, -0.15), box.at(0.5, 1.15), head=False, dashed=True)
+
+
+@scene
+def attend_in_heads(picture, words, q: Tensor, k: Tensor, v: Tensor, followed=2):
+    """Draw the formula of causal attention, and for two heads steps 3 and 4 of a layer.
+
+    Args:
+        q, k, v: `(T, d_k)` each, or of two heads `(2, T, d_k)`.
+        followed: the number of the word with a frame.
+    """
+    (T, d_k), top, lit, transposed = q.shape[-2:], 0.35, {"lit": followed}, "k.T"
+    if q.dim() == 3:
+        code, top, transposed = "softmax(masked(q @ k.mT / d_k**0.5))", 0.9, "k.mT"
+        _draw_code(picture, 0.15, 3, code, "B, H, T, T", 1, 2, T, T)
+        _draw_code(picture, 4.3, 4, "weights @ v", "B, H, T, d_k", 1, 2, T, d_k)
+    mask = causal_mask(T)
+    parts = (part.reshape(-1, T, d_k) for part in (q, k, v))
+    for head, (query, key, value) in enumerate(zip(*parts)):
+        scores, middle = query @ key.mT / d_k**0.5, top + T * LINE / 2
+        weights = masked_softmax(scores, mask)
+        texts = [[format_number(s, 1) for s in line] for line in scores.tolist()]
+        grids = [(0.6, 0.27, query, "query", "q", {"rows": words} | lit)]
+        grids += [(1.41, 0.27, key.mT, "key", transposed, {})]
+        grids += [(2.46, 0.37, texts, "score", f"scores ÷ √{d_k}", lit)]
+        grids += [(4.18, 0.35, weights, "weight", "weights", lit | {"mask": mask})]
+        grids += [(5.51, 0.25, value, "value", "v", {})]
+        grids += [(6.2, 0.33, weights @ value, "output", "context", lit)]
+        _draw_product(picture, middle, ["×", "=", "mask →", "×", "="], *grids)
+        picture.note((3.875, middle + 0.13), "softmax", align="center")
+        if q.dim() == 3:
+            ground = Box(0.15, top, 6.65, T * LINE - 0.06)
+            picture.shelf(ground, f"head {head}", "memory")
+        top += T * LINE + 0.42
+
+
+@scene
+def join_heads(picture, words, joined: Tensor, out_proj: Tensor):
+    """Draw steps 5 and 6 of a layer: two heads side by side, and what comes of them.
+
+    Args:
+        joined: the contexts of both heads, `(T, D)`.
+        out_proj: `(D, D)`.
+    """
+    T, D = joined.shape
+    code, axes = ".transpose(1, 2).flatten(2)", "B, T, D"
+    _draw_code(picture, 0.15, 5, code, axes, 1, T, D)
+    _draw_code(picture, 4.3, 6, "out_proj(joined)", axes, 1, T, D)
+    lit = {"lit": T - 1}
+    grids = [(0.6, 0.38, joined, "output", " ", {"rows": words} | lit)]
+    grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
+    grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
+    box = _draw_product(picture, 0.8 + D * LINE / 2, "×=", *grids)
+    picture.note(
+        (box.middle[0], box.y - 0.4), "joined", "output", align="center", bold=True
+    )
+    _name_heads(picture, box)
+
+
+def _draw_code(picture, x, number, code, axes, *sizes):
+    """Write a line of code beside the number of its step, and its shape below."""
+    style = {"family": "DejaVu Sans Mono", "ha": "left"}
+    picture.step((x, 0.1), number)
+    picture.write(x + 0.18, 0.1, code, **style)
+    picture.write(x + 0.18, 0.29, f"({axes}) = {sizes}", color=GREY, **style)
+
+
+def _draw_product(picture, middle, signs, *grids):
+    """Draw grids at one height with signs between them, and return the first."""
+    boxes = []
+    for left, cell, values, role, name, style in grids:
+        at = left, middle - len(values) * LINE / 2
+        boxes.append(picture.grid(at, values, role, name, cell=cell, **style))
+    for sign, box, following in zip(signs, boxes, boxes[1:]):
+        picture.sign(((box.right[0] + following.x) / 2, middle), sign)
+    return boxes[0]
 
 
 @scene
