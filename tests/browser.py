@@ -55,8 +55,12 @@ def use_slider(place):
         assert line.inner_text() == f"{number} of 4. State {number} & <more>."
         sources.append(image.get_attribute("src"))
     box = slider.bounding_box()
-    assert box["y"] < line.bounding_box()["y"] < image.bounding_box()["y"]
+    assert image.bounding_box()["y"] < box["y"] < line.bounding_box()["y"]
     slider.click(position={"x": box["width"] - 4, "y": box["height"] / 2})
+    slider.page.keyboard.press("ArrowLeft")  # goes to the slider after a click, too
+    assert line.inner_text() == "3 of 4. State 3 & <more>."
+    slider.page.keyboard.press("ArrowRight")
+    assert slider.bounding_box() == box, "it stays where it is"
     assert line.inner_text() == "4 of 4. State 4 & <more>."
     assert slider.get_attribute("aria-valuetext") == "4 of 4"
     sources.append(image.get_attribute("src"))

@@ -4,8 +4,6 @@ import functools
 import hashlib
 from html import escape
 
-from PIL import ImageOps
-
 from utils.plots.publishing import (
     describe,
     draw_images,
@@ -17,19 +15,18 @@ from utils.plots.publishing import (
 )
 from utils.plots.theme import DRAWING_COLORS
 
-# Where scripts don't run, the texts of all states and the last state remain. Where they
-# run, the list becomes a slider with one line of text. Both stay where they are while
-# the image below them grows, so the room of the last state isn't empty from the first
-# on. A cell that runs again, or a second view of an output, finds its own boxes by the
-# name of their content. In JupyterLab an arrow key would move on to the next cell, if
-# not for `data-lm-…`.
+# Where scripts don't run, the last state and the texts of all states remain. Where they
+# run, the list becomes a slider with one line of text, next to the cell that JupyterLab
+# goes on to. A cell that runs again, or a second view of an output, finds its own boxes
+# by the name of their content. In JupyterLab an arrow key would move on to the next
+# cell, if not for `data-lm-…`.
 HTML = """<div class="steps-{name}" style="max-width: 100%">
-<ol>{items}</ol>
 <div style="overflow-x: auto">{image}</div>
+<ol>{items}</ol>
 <script>
 for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {{
   const image = box.querySelector("img"), list = box.querySelector("ol");
-  const frames = [{others}, image.src], heights = {heights};
+  const frames = [{others}, image.src];
   const texts = [...list.children].map((item) => item.textContent);
   list.insertAdjacentHTML("beforebegin", `
     <div style="display: flex; gap: 8px; margin: 8px 0; max-width: 759px">
@@ -41,12 +38,9 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
     </div>
     <p aria-live="polite" style="min-height: 3em; max-width: 759px; margin: 0"></p>`);
   const slider = box.querySelector("input"), play = box.querySelector("button");
-  let height = 0;  // of the highest state so far, as a part of the width
   const show = (number) => {{
     slider.value = number;
     image.src = frames[number - 1];
-    height = Math.max(height, heights[number - 1]);
-    image.style.aspectRatio = `1 / ${{height}}`;
     const place = `${{number}} of ${{frames.length}}`;
     slider.setAttribute("aria-valuetext", place);
     box.querySelector("p").textContent = `${{place}}. ${{texts[number - 1]}}`;
@@ -61,10 +55,12 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
     if (slider.value === slider.max || !box.isConnected) stop();
   }};
   slider.oninput = () => (stop(), show(+slider.value));
-  // After a click, Shift + Enter runs the cell again, as anywhere else.
-  slider.onpointerup = () => box.closest(".jp-Cell")?.focus();
-  play.onclick = (event) => {{
-    if (event.detail) slider.onpointerup();
+  // Shift + Enter runs the cell again, as anywhere else, and so do its other keys.
+  slider.onkeydown = play.onkeydown = ({{ key }}) => {{
+    if (["Shift", "Control", "Meta", "Escape"].includes(key))
+      box.closest(".jp-Cell")?.focus();
+  }};
+  play.onclick = () => {{
     if (timer) return stop();
     show(slider.value === slider.max ? 1 : +slider.value);
     timer = setInterval(next, 2000);
@@ -74,9 +70,6 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
   addEventListener("beforeprint", () => (show(frames.length), (list.hidden = false)));
   addEventListener("afterprint", () => (list.hidden = true));
   list.hidden = true;
-  // Without padding, because some pages count it as a part of the height.
-  const top = {{ objectFit: "cover", objectPosition: "top", padding: 0 }};
-  Object.assign(image.style, top);
   show(1);
 }}
 </script>
@@ -88,9 +81,8 @@ FEWEST, MOST = 4, 12
 def steps(frames, *, title: str) -> None:
     """Show one drawing in several states, with a slider and a text for each state.
 
-    The slider and the text are above the drawing, which grows as far as a state needs.
     All states have one canvas, so only what differs between them moves. Where scripts
-    don't run, a numbered list of the texts and the last state are shown.
+    don't run, the last state and a numbered list of the texts are shown.
 
     Args:
         frames: 4 to 12 pairs (`Picture`, text), where each text is one sentence.
@@ -126,15 +118,8 @@ def steps(frames, *, title: str) -> None:
         image=image_html(last, alt),
         items="".join(f"<li>{escape(line)}</li>" for line in texts),
         others=", ".join(others),
-        heights=[find_height(image) for image in images],
     )
     show(html, last, text)
-
-
-def find_height(image):
-    """Return the height of an image up to its last mark, as a part of its width."""
-    *_, bottom = ImageOps.invert(image.convert("L")).getbbox()
-    return round(min(bottom + 0.02 * image.width, image.height) / image.width, 3)
 
 
 def in_steps(draw):
