@@ -178,7 +178,7 @@ class Picture:
             color = ink if role == "score" else text_color(fill)
             self.write(*place.middle, text, color=color)
         frame = {"fill": False, "edgecolor": "black", "zorder": 4}
-        if role == "output":
+        if role == "output" and lit is None:
             self._add_box(box, linewidth=2, **frame)
         if lit is not None:
             self._add_box(box.row(lit), linewidth=2, **frame)

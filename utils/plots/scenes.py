@@ -357,114 +357,94 @@ def attention(picture, words, features, x, head, meanings):
 
 
 @scene
-def cut_heads(picture, words, x: Tensor, projected):
-    """Draw steps 1 and 2 of a layer: a row for two heads, and where it is cut.
+def formula(picture, words, query: Tensor, key: Tensor, value: Tensor, followed: int):
+    """Draw the formula of causal attention with its numbers.
 
     Args:
-        x: `(T, d_in)`.
-        projected: queries, keys and values of both heads side by side, `(T, D)` each.
-    """
-    T, D = projected[0].shape
-    _draw_code(picture, 0.15, 1, "W_query(x) …", "B, T, D", 1, T, D)
-    code, axes = ".view(B, T, H, d_k).transpose(1, 2)", "B, H, T, d_k"
-    _draw_code(picture, 3.2, 2, code, axes, 1, 2, T, D // 2)
-    style = {"cell": 0.25, "rows": words, "lit": T - 1}
-    start = picture.grid((0.6, 1.55), x, "x", "x", **style).at(0.5, -0.4)
-    names = {"query": "queries", "key": "keys", "value": "values"}
-    for left, (role, name), rows in zip((2.2, 3.85, 5.5), names.items(), projected):
-        block = picture.block((left + 0.14, 0.6), f"W_{role}", "learned", size=SIZE)
-        corners = [(start[0], 0.48), (block.middle[0], 0.48)]
-        picture.wire(start, block.top, "x", via=corners)
-        picture.wire(block.bottom, (block.middle[0], 1.0), role)
-        box = picture.grid((left, 1.55), rows, role, "", cell=0.29, lit=T - 1)
-        picture.note((box.middle[0], 1.15), name, role, align="center", bold=True)
-        _name_heads(picture, box)
-
-
-SIZE = 0.88, 0.3  # of the box of a matrix
-
-
-def _name_heads(picture, box):
-    """Write above a grid which half of its columns is of which head."""
-    for head, place in enumerate((0.25, 0.75)):
-        at = box.at(place, 0)[0], box.y - 0.13
-        picture.note(at, f"head {head}", align="center")
-    picture.wire(box.at(0.5, -0.15), box.at(0.5, 1.15), head=False, dashed=True)
-
-
-@scene
-def attend_in_heads(picture, words, q: Tensor, k: Tensor, v: Tensor, followed=2):
-    """Draw the formula of causal attention, and for two heads steps 3 and 4 of a layer.
-
-    Args:
-        q, k, v: `(T, d_k)` each, or of two heads `(2, T, d_k)`.
+        query, key, value: `(T, d_k)` each.
         followed: the number of the word with a frame.
     """
-    (T, d_k), top, lit, transposed = q.shape[-2:], 0.35, {"lit": followed}, "k.T"
-    if q.dim() == 3:
-        code, top, transposed = "softmax(masked(q @ k.mT / d_k**0.5))", 0.9, "k.mT"
-        _draw_code(picture, 0.15, 3, code, "B, H, T, T", 1, 2, T, T)
-        _draw_code(picture, 4.3, 4, "weights @ v", "B, H, T, d_k", 1, 2, T, d_k)
-    mask = causal_mask(T)
-    parts = (part.reshape(-1, T, d_k) for part in (q, k, v))
-    for head, (query, key, value) in enumerate(zip(*parts)):
-        scores, middle = query @ key.mT / d_k**0.5, top + T * LINE / 2
-        weights = masked_softmax(scores, mask)
-        texts = [[format_number(s, 1) for s in line] for line in scores.tolist()]
-        grids = [(0.6, 0.27, query, "query", "q", {"rows": words} | lit)]
-        grids += [(1.41, 0.27, key.mT, "key", transposed, {})]
-        grids += [(2.46, 0.37, texts, "score", f"scores ÷ √{d_k}", lit)]
-        grids += [(4.18, 0.35, weights, "weight", "weights", lit | {"mask": mask})]
-        grids += [(5.51, 0.25, value, "value", "v", {})]
-        grids += [(6.2, 0.33, weights @ value, "output", "context", lit)]
-        _draw_product(picture, middle, ["×", "=", "mask →", "×", "="], *grids)
-        picture.note((3.875, middle + 0.13), "softmax", align="center")
-        if q.dim() == 3:
-            ground = Box(0.15, top, 6.65, T * LINE - 0.06)
-            picture.shelf(ground, f"head {head}", "memory")
-        top += T * LINE + 0.42
+    (T, d_k), lit = query.shape, {"lit": followed}
+    scores, mask, middle = query @ key.mT / d_k**0.5, causal_mask(T), 0.75
+    weights = masked_softmax(scores, mask)
+    texts = [[format_number(s, 1) for s in line] for line in scores.tolist()]
+    grids = [(0.6, 0.27, query, "query", "q", {"rows": words} | lit)]
+    grids += [(1.41, 0.27, key.mT, "key", "k.T", {})]
+    grids += [(2.46, 0.37, texts, "score", f"scores ÷ √{d_k}", lit)]
+    grids += [(4.18, 0.35, weights, "weight", "weights", lit | {"mask": mask})]
+    grids += [(5.51, 0.25, value, "value", "v", {})]
+    grids += [(6.2, 0.33, weights @ value, "output", "context", lit)]
+    _draw_product(picture, middle, ["×", "=", "mask →", "×", "="], *grids)
+    picture.note((3.875, middle + 0.13), "softmax", align="center")
 
 
 @scene
-def join_heads(picture, words, joined: Tensor, out_proj: Tensor):
-    """Draw steps 5 and 6 of a layer: two heads side by side, and what comes of them.
+def layer(picture, words, x: Tensor, matrices, out_proj: Tensor):
+    """Draw the six steps of a layer of two heads, for a sentence `x` `(T, d_in)`.
 
     Args:
-        joined: the contexts of both heads, `(T, D)`.
+        matrices: W_query, W_key and W_value, with both heads side by side: `(d_in, D)`.
         out_proj: `(D, D)`.
     """
-    T, D = joined.shape
-    code, axes = ".transpose(1, 2).flatten(2)", "B, T, D"
-    _draw_code(picture, 0.15, 5, code, axes, 1, T, D)
-    _draw_code(picture, 4.3, 6, "out_proj(joined)", axes, 1, T, D)
-    lit = {"lit": T - 1}
-    grids = [(0.6, 0.38, joined, "output", " ", {"rows": words} | lit)]
+    T, D, lit = len(x), len(out_proj), {"lit": len(words) - 1}
+    rows, d_k, mask = [x @ matrix for matrix in matrices], D // 2, causal_mask(len(x))
+    q, k, v = (part.view(T, 2, d_k).transpose(0, 1) for part in rows)
+    weights = masked_softmax(q @ k.mT / d_k**0.5, mask)
+    contexts, shape = weights @ v, f"(B, T, D) = {(1, T, D)}"
+    _draw_code(picture, (0.15, 0.1), 1, "W_query(x)", shape)
+    code, cut = ".view(B, T, H, d_k).transpose(1, 2)", (1, T, 2, d_k)
+    _draw_code(
+        picture,
+        (2.6, 0.1),
+        2,
+        code,
+        f"{cut}, then (B, H, T, d_k) = {tuple([1, *q.shape])}",
+    )
+    grids = [(0.6, 0.25, x, "x", "x", {"rows": words} | lit)]
+    grids += [(2.36, 0.27, rows[0], "query", "queries", lit)]
+    grids += [(4.07 + 0.66 * i, 0.27, q[i], "query", f"head {i}", lit) for i in (0, 1)]
+    _draw_product(picture, 1.45, ["W_query →", "view →", " "], *grids)
+    picture.sign((5.75, 1.45), "transpose →")
+    for head, middle in enumerate((1.02, 2.12)):
+        grid = 6.22, 0.27, q[head], "query", f"head {head}", lit
+        _draw_product(picture, middle, "", grid)
+    axes = f"(B, H, T, T) = {tuple([1, *weights.shape])}"
+    _draw_code(picture, (0.15, 2.72), 3, "softmax(masked(q @ k.mT / d_k**0.5))", axes)
+    axes = f"(B, H, T, d_k) = {tuple([1, *contexts.shape])}"
+    _draw_code(picture, (4.3, 2.72), 4, "weights @ v", axes)
+    for head, left in enumerate((0.6, 3.95)):
+        style = {"mask": mask} | lit | ({} if head else {"rows": words})
+        grids = [(left, 0.33, weights[head], "weight", "weights", style)]
+        grids += [(left + 1.28, 0.25, v[head], "value", "v", {})]
+        grids += [(left + 2.05, 0.33, contexts[head], "output", "context", lit)]
+        _draw_product(picture, 3.78, "×=", *grids)
+        ground = Box(left - 0.45, 3.36, 3.1, T * LINE - 0.06)
+        picture.shelf(ground, f"head {head}", "memory")
+    joined = contexts.transpose(0, 1).flatten(1)
+    _draw_code(picture, (0.15, 4.42), 5, ".transpose(1, 2).flatten(2)", shape)
+    _draw_code(picture, (4.3, 4.42), 6, "out_proj(joined)", shape)
+    grids = [(0.6, 0.38, joined, "output", "joined", {"rows": words} | lit)]
     grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
     grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
-    box = _draw_product(picture, 0.8 + D * LINE / 2, "×=", *grids)
-    picture.note(
-        (box.middle[0], box.y - 0.4), "joined", "output", align="center", bold=True
-    )
-    _name_heads(picture, box)
+    _draw_product(picture, 4.9 + D * LINE / 2, "×=", *grids)
 
 
-def _draw_code(picture, x, number, code, axes, *sizes):
+def _draw_code(picture, at, number, code, shape):
     """Write a line of code beside the number of its step, and its shape below."""
-    style = {"family": "DejaVu Sans Mono", "ha": "left"}
-    picture.step((x, 0.1), number)
-    picture.write(x + 0.18, 0.1, code, **style)
-    picture.write(x + 0.18, 0.29, f"({axes}) = {sizes}", color=GREY, **style)
+    (x, y), style = at, {"family": "DejaVu Sans Mono", "ha": "left"}
+    picture.step(at, number)
+    picture.write(x + 0.18, y, code, **style)
+    picture.write(x + 0.18, y + 0.19, shape, color=GREY, **style)
 
 
 def _draw_product(picture, middle, signs, *grids):
-    """Draw grids at one height with signs between them, and return the first."""
+    """Draw grids at one height, with signs between them."""
     boxes = []
     for left, cell, values, role, name, style in grids:
         at = left, middle - len(values) * LINE / 2
         boxes.append(picture.grid(at, values, role, name, cell=cell, **style))
     for sign, box, following in zip(signs, boxes, boxes[1:]):
         picture.sign(((box.right[0] + following.x) / 2, middle), sign)
-    return boxes[0]
 
 
 @scene

@@ -71,6 +71,9 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
   addEventListener("afterprint", () => (list.hidden = true));
   list.hidden = true;
   show(1);
+  // After a run JupyterLab has gone on to the next cell, and perhaps past the picture.
+  if (box.closest(".jp-Cell")?.nextElementSibling?.matches(".jp-mod-active"))
+    setTimeout(() => box.scrollIntoView({{ block: "nearest" }}), 300);
 }}
 </script>
 </div>"""
