@@ -1,9 +1,9 @@
-"""Answers whose authors had never seen the checks, with the diagnoses they must get.
+"""Answers with the diagnoses they must get; most authors had never seen the checks.
 
 For each exercise that four authors were asked, a right answer in an unusual style, one
 with two mistakes and often one with a single mistake, from the 635 that they wrote.
 Above a wrong answer its author says what is wrong. An answer has the name of its
-exercise.
+exercise. Only those in `corrected` were written with the checks in view.
 """
 
 from importlib import import_module
@@ -26,5 +26,5 @@ def wrong(*names):
     return register
 
 
-for _name in ("first_half", "second_half"):
+for _name in ("first_half", "second_half", "corrected"):
     import_module(f"{__name__}.{_name}")

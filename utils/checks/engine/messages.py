@@ -91,11 +91,14 @@ def _summary(value):
     if isinstance(value, torch.Tensor):
         return f"{values.kind_of(value)} tensor of shape {tuple(value.shape)}"
     if isinstance(value, tuple):
-        return f"({', '.join(map(_summary, value[:4]))})"
+        return f"({_listed(value)})"
     if isinstance(value, list) and any(map(torch.is_tensor, value)):
-        return f"[{', '.join(map(_summary, value[:4]))}]"
-    is_other = isinstance(value, values.Other)
-    return value.text if is_other else values.safe_text(value, 80)
+        return f"[{_listed(value)}]"
+    return values.safe_text(value, 80)
+
+
+def _listed(parts):
+    return ", ".join([*map(_summary, parts[:4]), *["…"] * (len(parts) > 4)])
 
 
 def wrapped(text):

@@ -18,6 +18,7 @@ ERRORS = {  # what the message and the line of an error contain: what explains i
     "softmax missing": "dim-missing: You don't say along which axis the softmax runs: `dim=-1` is along each row.",
     "Linear": "layer-not-called: You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix.",
     "non-singleton *": "entrywise: You multiply with `*`, which takes entry by entry: a matrix product is `@`.",
+    "converted overflow": "type-too-small: You give a tensor a type that can't hold all of its numbers: leave the type out, and torch.tensor takes int64 for integers.",
     "return_types": "pair-not-taken-apart: You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`.",
 }
 

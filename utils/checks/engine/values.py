@@ -3,6 +3,7 @@
 from copy import copy
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 LARGEST = 1_000_000  # entries; a larger tensor or list is described, not compared
@@ -14,9 +15,14 @@ class Other:
 
     text: str
 
+    def __repr__(self):
+        return self.text
+
 
 def clean(value, depth=3):
     """Return `value` as plain tensors, tuples, lists, numbers; the rest as `Other`."""
+    if isinstance(value, np.number | np.bool_):
+        value = value.item()
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value

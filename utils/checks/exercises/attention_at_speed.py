@@ -10,14 +10,19 @@ from utils.checks.shared.attention import OF_VALUES, softmax_of
 from utils.checks.shared.masks import CAUSAL, HIDE
 
 
-def whole_matrix(attention):
-    """Name an answer that computes the scores of all keys at once."""
-    query, key, value = torch.ones(17, 2), torch.ones(19, 2), torch.ones(19, 1)
-    with Shapes() as shapes:
-        attention(query, key, value, 2)
-    text = "whole-matrix: You made the whole matrix of scores, (T, S), whatever slice_size is: take slice_size keys at a time."
-    is_made = max(shapes.sizes) >= len(query) * len(key)
-    return text if is_made else None
+def slices_not_taken(attention):
+    """Name an answer that takes other than `slice_size` keys at a time."""
+    given = torch.ones(17, 2), torch.ones(19, 2), torch.ones(19, 3)
+    made = []
+    for slice_size in (2, 5):
+        with Shapes() as shapes:
+            attention(*given, slice_size)
+        made.append(shapes.sizes - {17 * 2, 19 * 2, 19 * 3, 17 * 3})
+    if max(made[0], default=0) >= 17 * 19:
+        return "whole-matrix: You made the whole matrix of scores, (T, S), whatever slice_size is: take slice_size keys at a time."
+    if made[0] and made[0] == made[1]:  # else it computes in another way, as in NumPy
+        return "slice-size-ignored: You make tensors of the same sizes whatever slice_size is: take slice_size keys at a time."
+    return None
 
 
 def online_softmax_attention(query, key, value, slice_size):
@@ -65,7 +70,7 @@ exercise_9_1 = Exercise(
         Case(LARGE_QUERIES, LARGE_KEYS, draw(2, 7, 3), 2, note="large scores"),
         Case(torch.ones(3, 4), LOW_KEYS, draw(5, 3), 2, note="very negative scores"),
     ],
-    facts=[whole_matrix],
+    facts=[slices_not_taken],
     mistakes=ONLINE,
     without=("scale-after-softmax",),
 )

@@ -208,6 +208,7 @@ exercise_8_4 = Exercise(
     mistakes={
         "last = [block(first) for block in blocks][-1] OR last = sum(block(first) for block in blocks)": "blocks-not-in-turn: You let each block read the embedding: only the first one does, and the others read what the block before them returned, x = block(x).",
         "last = blocks[0](first)": "only-the-first-block: You stop after the first block: norm, output and return come after the loop, so they are indented less than its lines.",
+        "last = reduce(lambda x, block: block(x), blocks[:2], first) OR last = reduce(lambda x, block: block(x), blocks[:3], first)": "fixed-number-of-blocks: You call a fixed number of blocks: there may be any number, so take all of them, `for block in blocks:`.",
         "last = blocks(first)": "blocks-called: You call `blocks`, which is no module but several: call one after the other, `for block in blocks:`.",
         "last = first": "blocks-missing: What your blocks return is lost: x = block(x) makes it the next input.",
         "normed = last": "norm-missing: You left out the norm: it comes between the last block and output, output(norm(x)).",
@@ -218,6 +219,6 @@ exercise_8_4 = Exercise(
     },
     cases=[
         Case(integers(0, 7, (2, 3)), *parts(5, 7, 2)),
-        Case(integers(0, 11, (3, 5)), *parts(7, 11, 3), note="three blocks"),
+        Case(integers(0, 11, (3, 5)), *parts(7, 11, 7), note="seven blocks"),
     ],
 )
