@@ -345,16 +345,6 @@ def test_a_correction_of_results_alone_is_one_of_two_things():
     assert (result.diagnosis, result.also) == ("one-change", "width-not-divided")
 
 
-def of_one_sentence(x, num_heads):
-    T, D = x.shape
-    return x.view(T, num_heads, -1).transpose(0, 1)
-
-
-def test_an_input_with_three_axes_that_is_taken_apart_into_two_is_named():
-    message = check("6.1", of_one_sentence).message
-    assert "`x` has three axes, (B, T, D): take all of them apart" in message
-
-
 def with_a_shape(scores, dim=-1):  # `scores.shape * n` would be a huge tensor's
     ones = torch.ones((1,) * scores.dim())
     return ones * torch.softmax(scores, -1 - dim)

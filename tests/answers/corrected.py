@@ -74,3 +74,37 @@ def online_softmax_attention(query, key, value, slice_size):
         output = factor * output + weights @ v
         top = higher
     return output / total
+
+
+@wrong("keepdim-missing")
+def attention_weights(x):
+    exponentials = torch.exp(x @ x.T)
+    return exponentials / exponentials.sum(dim=-1)
+
+
+@wrong("exponential-missing", "keepdim-missing")
+def attention_weights(x):
+    scores = x @ x.T
+    return scores / scores.sum(dim=-1)
+
+
+@wrong("softmax-over-queries")
+def attention_weights(x):
+    exponentials = torch.exp(x @ x.T)
+    return exponentials / exponentials.sum(dim=0, keepdim=True)
+
+
+@wrong("fixed-count")  # the tokens of the page's example
+def attention_weights(x):
+    rows = [torch.stack([x[i] @ x[j] for j in range(3)]) for i in range(3)]
+    return torch.softmax(torch.stack(rows), dim=-1)
+
+
+@wrong("tril-of-no-matrix")
+def causal_mask(num_tokens):
+    return torch.tril(True)
+
+
+@wrong("tril-of-no-matrix")
+def causal_mask(num_tokens):
+    return torch.ones(num_tokens, dtype=torch.bool).tril()

@@ -107,6 +107,8 @@ class Exercise:
     mistakes: wrong line -> "name: text", see `read_mistakes`; those in the form of
         a result are added
     without: names of shared mistakes that this exercise leaves out
+    in_code: name of a mistake -> (regex, "name: text"), what it is called instead if the
+        reader's code has this
     is_trained: whether a function is part of layers that are trained, so that gradients
         must pass through it, as they must through every class
     parts: names of the entries of a returned tuple, and of those of a tuple in it
@@ -124,6 +126,7 @@ class Exercise:
     cases: list
     mistakes: dict
     without: tuple = ()
+    in_code: dict = field(default_factory=dict)
     parts: tuple = ()
     facts: tuple = ()
     is_trained: bool = False

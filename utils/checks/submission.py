@@ -1,8 +1,9 @@
 """A reader's answer, ready to be tried: a function, or the modules built from a class."""
 
+import inspect
+import textwrap
 from collections import namedtuple
 from functools import partial
-from inspect import signature
 from types import SimpleNamespace
 
 import torch
@@ -21,10 +22,21 @@ class AnswerRejected(Exception):
     """Raised when the object isn't the kind of answer that is asked for."""
 
 
-class FunctionAnswer:
+class Answer:
+    """What both kinds of answers have; `written` is what the reader wrote."""
+
+    @property
+    def source(self):
+        """Return the reader's code, "" if it is in no cell and no file."""
+        try:
+            return textwrap.dedent(inspect.getsource(self.written))
+        except (OSError, TypeError):
+            return ""
+
+
+class FunctionAnswer(Answer):
     """An answer that is a function.
 
-    written: what the reader wrote
     noted: diagnoses that are certain whatever the results are
     is_random: whether even without dropout two runs differ
     """
@@ -33,7 +45,7 @@ class FunctionAnswer:
         if issubclass(type(answer), type) or not callable(answer):
             raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
         self.written, self.noted, self.is_random = answer, [], False
-        self.parameters = signature(right).parameters.values()
+        self.parameters = inspect.signature(right).parameters.values()
 
     def bind(self, case):
         """Return the answer as a function, and the arguments of a case."""
@@ -50,7 +62,7 @@ class FunctionAnswer:
         return (self.written,)
 
 
-class ModuleAnswer:
+class ModuleAnswer(Answer):
     """An answer that is an `nn.Module` class; it has the same attributes.
 
     Cases with the same `build` go through one module, in eval mode. It is judged by its

@@ -7,6 +7,7 @@ the pair, that gives an answer's results on all cases is named.
 
 import ast
 import inspect
+import re
 from copy import copy
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
@@ -179,7 +180,11 @@ def _diagnoses(trial, *mistakes):
     mistaken = partial(apply_mistakes(exercise.right, *mistakes), variables=values)
     exercise.call(mistaken, trial.shown.args)
     values["returns"] = exercise.returns
-    return [f"{m.name}: {m.text.format(**values)}" for m in mistakes]
+    for mistake in mistakes:
+        code, other = exercise.in_code.get(mistake.name, (None, ""))
+        is_other = code and re.search(code, trial.answer.source)
+        named = f"{mistake.name}: {mistake.text.format(**values)}"
+        yield other if is_other else named
 
 
 def reproduces(exercise, runs, *mistakes):

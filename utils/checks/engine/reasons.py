@@ -2,13 +2,13 @@
 
 import dis
 import inspect
+import re
 import sys
 
 import torch
 
 from utils.checks.engine.guard import NeverEnds
 from utils.checks.engine.returned import LOST_AXIS
-from utils.checks.engine.values import safe_text
 
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
@@ -19,6 +19,7 @@ ERRORS = {  # what the message and the line of an error contain: what explains i
     "Linear": "layer-not-called: You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix.",
     "non-singleton *": "entrywise: You multiply with `*`, which takes entry by entry: a matrix product is `@`.",
     "converted overflow": "type-too-small: You give a tensor a type that can't hold all of its numbers: leave the type out, and torch.tensor takes int64 for integers.",
+    "tril input must": "tril-of-no-matrix: `tril` needs a matrix: make one first, such as torch.ones(T, T, dtype=torch.bool).",
     "return_types": "pair-not-taken-apart: You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`.",
 }
 
@@ -58,14 +59,12 @@ def _is_right_or_cut(run):
     return run.is_right or any(1 in getattr(arg, "shape", (arg,)) for arg in run.args)
 
 
-def find_unpacked_axes(trial):
-    """Name an input with three axes whose shape isn't taken apart into three."""
-    run = trial.shown
-    inputs = zip(trial.exercise.inputs, run.args)
-    names = [name for name, x in inputs if getattr(x, "ndim", 0) == 3]
-    line = run.where.partition("> ")[2].partition("\n")[0]
-    if names and "to unpack" in safe_text(run.error) and ".shape" in line:
-        yield f"axes-unpacked: `{names[0]}` has three axes, (B, T, D): take all of them apart, `B, T, D = {names[0]}.shape`."
+def find_fixed_count(trial):
+    """Name a loop over as many rows as the page's example has."""
+    count = re.search(r"range\((\d+)\)", trial.answer.source)
+    if count and "bounds for dimension 0" in str(trial.shown.error):
+        x = trial.exercise.inputs[0]
+        yield f"fixed-count: You count to {count[1]}: `{x}` may have any number of rows, len({x})."
 
 
 def find_notebook_tensor(trial):

@@ -5,7 +5,6 @@ import builtins
 import inspect
 import io
 import re
-import textwrap
 from contextlib import redirect_stdout, suppress
 from itertools import islice
 
@@ -26,11 +25,10 @@ EFFECTS = {"input", "open", "breakpoint", "exec", "eval", "globals"}
 
 def find_repair(trial):
     """State the change, and the facts of the changed function."""
-    function = trial.answer.written
+    function, source = trial.answer.written, trial.answer.source
     try:
-        source = textwrap.dedent(inspect.getsource(function))
-        tree = ast.parse(source).body[0]
-    except (OSError, TypeError, SyntaxError):  # in no cell, or a part of a line
+        tree = ast.parse(source or "None").body[0]
+    except SyntaxError:  # a part of a line
         return
     is_plain = type(tree) is ast.FunctionDef and inspect.isfunction(function)
     tree.decorator_list = []  # they return the function as it is

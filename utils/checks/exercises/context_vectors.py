@@ -47,7 +47,7 @@ exercise_3_3 = Exercise(
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
 WEIGHTS = of_attention.NO_MASK | {
-    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 down each column: each row should sum to 1, so use dim=-1 (and keepdim=True if you sum yourself).",
+    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 down each column: each row should sum to 1, so use dim=-1.",
     "scores = products / x.shape[-1] ** 0.5": "scaled: You divided the scores by a square root: leave that out. Here they are the plain dot products.",
     "products = query * key": "multiplied-by-entry: You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.",
     "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)": "diagonal-masked: You hid each token from itself: it may take from itself too.",
@@ -86,6 +86,10 @@ def context_vectors(x):
 
 
 TOKENS = [Case(draw(*size)) for size in ((3, 2), (2, 7), (5, 5), (7, 3))]
+# The scores are symmetric, so sums that have lost their axis are those of the columns.
+SUMMED = {
+    "softmax-over-queries": (r"\.sum\((?!.*(keepdim|True))", of_attention.NO_KEEPDIM)
+}
 # Only 3.3 asks for a softmax that doesn't overflow.
 ANY = ("maximum-not-subtracted", "global-maximum-subtracted")
 
@@ -96,6 +100,7 @@ exercise_3_1 = Exercise(
     cases=TOKENS,
     mistakes=WEIGHING | ONE_ROW,
     without=ANY,
+    in_code=SUMMED,
 )
 exercise_3_2 = Exercise(
     id="3.2",
@@ -104,4 +109,5 @@ exercise_3_2 = Exercise(
     cases=TOKENS,
     mistakes=WEIGHING | of_attention.AVERAGE | CONTEXT,
     without=(*ANY, "keys-for-values"),  # both are the tokens
+    in_code=SUMMED,
 )
