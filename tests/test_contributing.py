@@ -21,7 +21,7 @@ def course(tmp_path_factory):
     right, mistake, _ = BLOCKS
     source = (folder / MODULE).read_text(encoding="utf-8")
     assert right in source, "the right answer to 2.1 is another"
-    before, end, after = source.partition("\n    },\n    facts=")
+    before, end, after = source.partition("\n    ],\n    facts=")
     (folder / MODULE).write_text(
         f"{before}\n        {mistake}{end[1:]}{after}", "utf-8"
     )

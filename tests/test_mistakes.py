@@ -10,26 +10,27 @@ from torch import softmax
 from tests.every_exercise import EXERCISES, answer_from
 from utils.checks import check
 from utils.checks.definition import Case, Exercise
-from utils.checks.engine.mistakes import IN_FORM, apply_mistakes
+from utils.checks.engine.diagnosis import Mistake
+from utils.checks.engine.mistakes import IN_FORM, apply_ways
 from utils.checks.examine import examine
 
-MISTAKES = [(e, m) for e in EXERCISES.values() for m in e.known if m not in IN_FORM]
+WAYS = [(e, way) for e in EXERCISES.values() for way in e.known if way not in IN_FORM]
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.mark.parametrize(
-    ("exercise", "mistake"), MISTAKES, ids=[f"{e.id}-{m.name}" for e, m in MISTAKES]
+    ("exercise", "way"), WAYS, ids=[f"{e.id}-{way.name}" for e, way in WAYS]
 )
-def test_every_mistake_is_told_apart_and_explained(exercise, mistake):
+def test_every_mistake_is_told_apart_and_explained(exercise, way):
     """Its own answer gets its own name, so the order of mistakes doesn't matter.
 
     This shows that mistakes are distinct, not that a reader's mistake is recognised,
     because the answer is made of the mistake's own lines: `test_answers` shows that.
     """
-    answer = answer_from(exercise, apply_mistakes(exercise.right, mistake))
+    answer = answer_from(exercise, apply_ways(exercise.right, way))
     result = check(exercise.id, answer)
-    assert result.diagnosis == mistake.name, (
-        f"{mistake.name} and {result.diagnosis} give the same in all cases of "
+    assert result.diagnosis == way.name, (
+        f"{way.name} and {result.diagnosis} give the same in all cases of "
         f"{exercise.id}: add a case that tells them apart, or one of both to `without`"
     )
     assert "NameError" not in result.message, "a line uses a name that is unknown there"
@@ -70,13 +71,17 @@ TOY = Exercise(  # two lines, each of which may give 1 or 2 too much
     right=double,
     returns="2x",
     cases=[Case(3.0), Case(5.0)],
-    mistakes={
-        "first = x + 1": "first-one-more: Your first term is 1 too large.",
-        "second = x + 1": "second-one-more: Your second term is 1 too large.",
-        "first = x + 2": "first-two-more: Your first term is 2 too large.",
-        "second = x + 2": "second-two-more: Your second term is 2 too large.",
-        "x = x / 2": "halved: You halved x.",
-    },
+    mistakes=[
+        Mistake("first-one-more", "Your first term is 1 too large.", "first = x + 1"),
+        Mistake(
+            "second-one-more", "Your second term is 1 too large.", "second = x + 1"
+        ),
+        Mistake("first-two-more", "Your first term is 2 too large.", "first = x + 2"),
+        Mistake(
+            "second-two-more", "Your second term is 2 too large.", "second = x + 2"
+        ),
+        Mistake("halved", "You halved x.", "x = x / 2"),
+    ],
 )
 
 
@@ -121,8 +126,8 @@ def larger(x, least=4.0):
 )
 def test_a_right_answer_may_have_statements_and_names_of_any_kind(line, case, got):
     toy = {"right": larger, "cases": [Case(case)], "parts": ("x", "larger")}
-    toy = replace(TOY, mistakes={line: "m: text"}, **toy)
-    assert apply_mistakes(larger, toy.known[0])(case) == got
+    toy = replace(TOY, mistakes=[Mistake("m", "text", line)], **toy)
+    assert apply_ways(larger, toy.known[0])(case) == got
     assert examine(toy, lambda x: got).diagnosis == "m"
     if type(got) is tuple:
         result = examine(toy, lambda x: [*got])
@@ -138,4 +143,4 @@ def test_a_right_answer_may_have_statements_and_names_of_any_kind(line, case, go
 )
 def test_a_wrong_line_that_replaces_none_of_the_right_answer_is_named(line, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        replace(TOY, mistakes={line: "first-one-more: Your first term is too large."})
+        replace(TOY, mistakes=[Mistake("first-one-more", "text", line)])

@@ -1,19 +1,18 @@
-"""Answers that the checks once judged wrongly, and those that show a diagnosis."""
+"""Answers that a check once judged wrongly, and one for each error that it explains."""
 
 import numpy as np
 import torch
+from torch.nn.functional import scaled_dot_product_attention as attend
 
 from tests.answers import right, wrong
+from utils import attention, data, model, tokenizer
+
+weights = torch.ones(3, 3)  # a tensor of the notebook
 
 
-@right  # numbers of NumPy
+@right
 def merge(ids, pair, new_id):
-    rest, merged = [*np.array(ids, dtype=np.int64)], []
-    while rest:
-        is_match = tuple(rest[:2]) == pair
-        merged.append(new_id if is_match else rest[0])
-        rest = rest[2 if is_match else 1 :]
-    return merged
+    return [*map(np.int64, tokenizer.merge(ids, pair, new_id))]
 
 
 @wrong("is-for-equal")
@@ -26,54 +25,34 @@ def merge(ids, pair, new_id):
     return merged
 
 
-def windows(ids, length, stride, kind):
-    starts = range(0, len(ids) - length, stride)
-    rows = torch.tensor([ids[s : s + length + 1] for s in starts], dtype=kind)
-    return rows[:, :-1], rows[:, 1:]
-
-
 @right
 def sliding_windows(ids, context_length, stride):
-    return windows(ids, context_length, stride, torch.int32)
+    return tuple(w.int() for w in data.sliding_windows(ids, context_length, stride))
 
 
 @wrong("type-too-small")
 def sliding_windows(ids, context_length, stride):
-    return windows(ids, context_length, stride, torch.int8)
+    return tuple(w.short() for w in data.sliding_windows(ids, context_length, stride))
 
 
 @wrong("type-too-small")
 def sliding_windows(ids, context_length, stride):
-    both = windows(ids, context_length, stride, torch.int64)
-    return tuple(part.to(torch.int16) for part in both)
+    return data.sliding_windows(torch.tensor(ids, dtype=torch.int8), 2, stride)
 
 
 @wrong("fixed-number-of-blocks")
 def gpt_logits(token_ids, embedding, blocks, norm, output):
-    x = embedding(token_ids)
-    for block in blocks[:3]:
-        x = block(x)
-    return output(norm(x))
+    return model.gpt_logits(token_ids, embedding, blocks[:3], norm, output)
 
 
 @wrong("slice-size-ignored")
 def online_softmax_attention(query, key, value, slice_size):
-    rows = query.split(1, dim=-2)  # each with all keys
-    weights = [(row @ key.mT / key.shape[-1] ** 0.5).softmax(-1) for row in rows]
-    return torch.cat([each @ value for each in weights], dim=-2)
+    return torch.cat([attend(row, key, value) for row in query.split(1, -2)], dim=-2)
 
 
 @wrong("slice-size-ignored")
 def online_softmax_attention(query, key, value, slice_size):
-    top, total, output = torch.tensor(-torch.inf), 0, 0
-    for k, v in zip(key.split(3, dim=-2), value.split(3, dim=-2)):
-        scores = query @ k.mT / query.shape[-1] ** 0.5
-        higher = torch.maximum(top, scores.amax(-1, keepdim=True))
-        factor, weights = (top - higher).exp(), (scores - higher).exp()
-        total = factor * total + weights.sum(-1, keepdim=True)
-        output = factor * output + weights @ v
-        top = higher
-    return output / total
+    return attention.online_softmax_attention(query, key, value, 3)
 
 
 @wrong("keepdim-missing")
@@ -94,10 +73,60 @@ def attention_weights(x):
     return exponentials / exponentials.sum(dim=0, keepdim=True)
 
 
-@wrong("fixed-count")  # the tokens of the page's example
+@wrong("fixed-count")
 def attention_weights(x):
-    rows = [torch.stack([x[i] @ x[j] for j in range(3)]) for i in range(3)]
-    return torch.softmax(torch.stack(rows), dim=-1)
+    return torch.stack([torch.softmax(x @ x[i], dim=-1) for i in range(3)])
+
+
+@wrong("dim-missing")
+def attention_weights(x):
+    return torch.softmax(x @ x.T)
+
+
+@wrong("notebook-tensor")
+def context_vectors(x):
+    return weights @ x
+
+
+@wrong("returns-nothing")
+def context_vectors(x):
+    torch.softmax(x @ x.T, dim=-1) @ x
+
+
+@wrong("pair-not-taken-apart")
+def softmax(scores, dim=-1):
+    exponentials = (scores - scores.max(dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim, keepdim=True)
+
+
+@wrong("import-missing")
+def scaled_dot_product_attention(query, key, value):
+    scores = query @ key.mT / statistics.sqrt(key.shape[-1])  # noqa: F821
+    return torch.softmax(scores, -1) @ value
+
+
+@wrong("self-missing")
+class SelfAttention(attention.SelfAttention):
+    def forward(self, x):
+        return W_query(x)  # noqa: F821
+
+
+@wrong("layer-not-called")
+class SelfAttention(attention.SelfAttention):
+    def forward(self, x):
+        return x @ self.W_query
+
+
+@wrong("other-parameters")
+class SelfAttention(attention.SelfAttention):
+    def __init__(self, d_in):
+        super().__init__(d_in, 5)
+
+
+@wrong("axis-lost")
+class SelfAttention(attention.SelfAttention):
+    def forward(self, x):
+        return super().forward(x.squeeze())
 
 
 @wrong("tril-of-no-matrix")
@@ -108,3 +137,13 @@ def causal_mask(num_tokens):
 @wrong("tril-of-no-matrix")
 def causal_mask(num_tokens):
     return torch.ones(num_tokens, dtype=torch.bool).tril()
+
+
+@wrong("float-for-size")
+def split_heads(x, num_heads):
+    return x.view(*x.shape[:2], num_heads, x.shape[2] / num_heads).transpose(1, 2)
+
+
+@wrong("entrywise")
+def linear_attention(query, key, value):
+    return (query * key.T).tril() @ value

@@ -31,17 +31,6 @@ def merge(ids, pair, new_id):
     return done
 
 
-# changes the given list in place
-@wrong("input-changed")
-def merge(ids, pair, new_id):
-    i = 0
-    while i < len(ids) - 1:
-        if ids[i] == pair[0] and ids[i + 1] == pair[1]:
-            ids[i : i + 2] = [new_id]
-        i += 1
-    return ids[:]
-
-
 # works in the list of the caller
 # and goes from right to left, so 1 1 1 is merged at the right end
 @wrong("right-to-left", "input-changed")
@@ -63,18 +52,7 @@ def sliding_windows(ids, context_length, stride):
     return both[:, :-1], both[:, 1:]
 
 
-# returns targets first
-@wrong("parts-swapped")
-def sliding_windows(ids, context_length, stride):
-    if len(ids) <= context_length:
-        raise ValueError("too short")
-    windows = torch.tensor(ids).unfold(0, context_length + 1, stride)
-    inputs, targets = windows[:, :context_length], windows[:, 1:]
-    return targets, inputs
-
-
-# steps by the context length, the stride is ignored
-# and returns targets before inputs
+# steps by the context length, the stride is ignored and returns targets before inputs
 @wrong("context-for-stride", "parts-swapped")
 def sliding_windows(ids, context_length, stride):
     rows = [
@@ -99,8 +77,7 @@ def embed(ids, table):
     return F.one_hot(ids, num_classes=rows.shape[0]).to(rows.dtype) @ rows
 
 
-# counts the ids from 1
-# and computes in float32, so the table's type is lost
+# counts the ids from 1 and computes in float32, so the table's type is lost
 @wrong("ids-from-one", "one-hot-of-fixed-type")
 def embed(ids, table):
     rows = torch.arange(1, table.shape[0] + 1)
@@ -118,20 +95,7 @@ def sinusoidal_positions(num_positions, d_model):
     return torch.view_as_real(turn).flip(-1).reshape(num_positions, d_model)
 
 
-# integer division in the exponent, so all speeds are 1
-@wrong("one-change")
-def sinusoidal_positions(num_positions, d_model):
-    table = torch.zeros(num_positions, d_model)
-    for t in range(num_positions):
-        for i in range(0, d_model, 2):
-            angle = t / (10000 ** (i // d_model))
-            table[t, i] = math.sin(angle)
-            table[t, i + 1] = math.cos(angle)
-    return table
-
-
-# i / D instead of 2i / D
-# and cosines stand on even features
+# i / D instead of 2i / D and cosines stand on even features
 @wrong("sine-and-cosine-swapped", "exponent-halved")
 def sinusoidal_positions(num_positions, d_model):
     exponent = torch.arange(d_model // 2) / d_model
@@ -153,8 +117,7 @@ def attention_weights(x):
     return torch.softmax(x @ x.T / math.sqrt(x.shape[1]), dim=-1)
 
 
-# the diagonal is hidden: a token doesn't see itself
-# and normalises the columns
+# the diagonal is hidden: a token doesn't see itself and normalises the columns
 @wrong("softmax-over-queries", "diagonal-masked")
 def attention_weights(x):
     scores = torch.matmul(x, x.transpose(0, 1))
@@ -176,8 +139,7 @@ def context_vectors(x):
     return scores @ x
 
 
-# scaled by the root of the width
-# and adds the token itself on top
+# scaled by the root of the width and adds the token itself on top
 @wrong("scaled", "tokens-added")
 def context_vectors(x):
     w = torch.softmax(x @ x.T / x.shape[-1] ** 0.5, dim=-1)
@@ -223,8 +185,7 @@ def scaled_dot_product_attention(query, key, value):
     return weights @ value, weights
 
 
-# divides by d_k without the root
-# and the output is made of the keys
+# divides by d_k without the root and the output is made of the keys
 @wrong("divided-by-width", "keys-for-values")
 def scaled_dot_product_attention(query, key, value):
     scores = query @ key.transpose(-2, -1) / query.shape[-1]
@@ -275,14 +236,7 @@ def causal_mask(num_tokens):
     return mask
 
 
-# polarity: True where the key is hidden
-@wrong("polarity-inverted")
-def causal_mask(num_tokens):
-    return torch.triu(torch.ones(num_tokens, num_tokens), diagonal=1).bool()
-
-
-# True where attention is forbidden
-# and an axis for the batch in front
+# True where attention is forbidden and an axis for the batch in front
 @wrong("polarity-inverted", "axis-added")
 def causal_mask(num_tokens):
     return torch.ones(1, num_tokens, num_tokens).triu(1).bool()
@@ -382,14 +336,6 @@ def split_heads(x, num_heads):
     if rest != 0:
         raise ValueError("not divisible")
     return x.unfold(2, width, width).permute(0, 2, 1, 3)
-
-
-# no ValueError: left-over features are dropped
-@wrong("width-not-divided")
-def split_heads(x, num_heads):
-    K = x.shape[-1] // num_heads
-    heads = [x[:, :, h * K : (h + 1) * K] for h in range(num_heads)]
-    return torch.stack(heads, dim=1)
 
 
 # head h gets features h, h+H, ...
@@ -496,8 +442,7 @@ def apply_rope(x, positions, base=10000.0):
     )
 
 
-# adds the sinusoids to x instead of turning it
-# and positions count from 1
+# adds the sinusoids to x instead of turning it and positions count from 1
 @wrong("positions-from-one", "added-not-rotated")
 def apply_rope(x, positions, base=10000.0):
     D = x.shape[-1]

@@ -47,20 +47,7 @@ def greedy_translate(next_logits, start_id, end_id, max_length):
     return go([start_id])[1:]
 
 
-# a list of tensors instead of numbers
-@wrong("one-change")
-def greedy_translate(next_logits, start_id, end_id, max_length):
-    ids = [start_id]
-    for _ in range(max_length):
-        best = next_logits(ids).argmax()
-        if best == end_id:
-            return ids[1:]
-        ids.append(best)
-    return ids[1:]
-
-
-# the ids handed over lack the start
-# and never stops at the end
+# the ids handed over lack the start and never stops at the end
 @wrong("goes-on-after-end", "start-missing")
 def greedy_translate(next_logits, start_id, end_id, max_length):
     out = []
@@ -113,8 +100,7 @@ def next_token_probs(logits, temperature=1.0, top_k=None):
     return e / e.sum(-1, keepdim=True)
 
 
-# keeps the k smallest
-# and the temperature is forgotten
+# keeps the k smallest and the temperature is forgotten
 @wrong("temperature-ignored", "k-smallest")
 def next_token_probs(logits, temperature=1.0, top_k=None):
     if top_k is not None:
@@ -135,8 +121,7 @@ def top_p_probs(logits, p):
     return torch.softmax(logits.masked_fill(hidden, -torch.inf), dim=-1)
 
 
-# the result stays sorted
-# and not divided by the new sum
+# the result stays sorted and not divided by the new sum
 @wrong("not-renormalised", "order-lost")
 def top_p_probs(logits, p):
     if p == 1:
@@ -161,8 +146,7 @@ def online_softmax_attention(query, key, value, block_size):
     return acc[..., :-1] / acc[..., -1:]
 
 
-# the denominator isn't rescaled
-# and the loop leaves out the last, shorter block
+# the denominator isn't rescaled and the loop leaves out the last, shorter block
 @wrong("last-block-lost", "sums-not-rescaled")
 def online_softmax_attention(query, key, value, block_size):
     S = key.shape[-2]
@@ -210,14 +194,7 @@ def repeat_kv(x, n_rep):
     return torch.kron(x, torch.ones(1, n_rep, 1, 1, dtype=x.dtype))
 
 
-# repeats the tokens, not the heads
-@wrong("wrong-axis")
-def repeat_kv(x, n_rep):
-    return torch.repeat_interleave(x, n_rep, dim=2)
-
-
-# repeats the batch instead of the heads
-# and one copy too many
+# repeats the batch instead of the heads and one copy too many
 @wrong("wrong-axis", "one-repetition-more")
 def repeat_kv(x, n_rep):
     return x.repeat_interleave(n_rep + 1, dim=0)
@@ -229,8 +206,7 @@ def patchify(images, patch_size):
     return F.pixel_unshuffle(images, patch_size).flatten(2).transpose(1, 2)
 
 
-# rows and columns inside a patch are exchanged
-# and patches go column by column
+# rows and columns inside a patch are exchanged and patches go column by column
 @wrong("column-by-column", "pixels-by-columns")
 def patchify(images, patch_size):
     B, C, H, W = images.shape
@@ -271,15 +247,7 @@ def latent_keys_values(latent, W_uk, W_uv):
     return made.split([W_uk.size(-1), W_uv.size(-1)], dim=-1)
 
 
-# The pair is in the wrong order: values first, keys second.
-@wrong("parts-swapped")
-def latent_keys_values(latent, W_uk, W_uv):
-    c = latent.unsqueeze(1)
-    return c @ W_uv, c @ W_uk
-
-
-# The heads come after the tokens.
-# and The pair is in the wrong order.
+# The heads come after the tokens. and The pair is in the wrong order.
 @wrong("parts-swapped", "axes-swapped")
 def latent_keys_values(latent, W_uk, W_uv):
     keys = torch.einsum("bsr,hrk->bshk", latent, W_uk)
@@ -301,8 +269,7 @@ def absorbed_scores(query, latent, W_uk):
     return query @ keys.mT
 
 
-# all heads use the first head's matrix
-# and softmax at the end
+# all heads use the first head's matrix and softmax at the end
 @wrong("first-head-alone", "softmax-taken")
 def absorbed_scores(query, latent, W_uk):
     q = query @ W_uk[0].mT
@@ -319,15 +286,13 @@ def linear_attention(query, key, value):
     return outputs.to(value.dtype)
 
 
-# The wrong half of the products is kept (triu): a token asks itself and the later
-# ones.
+# The wrong half of the products is kept (triu): a token asks itself and the later ones.
 @wrong("upper-for-lower")
 def linear_attention(query, key, value):
     return torch.triu(query @ key.T) @ value
 
 
-# A softmax is taken of the products.
-# and The causal part is missing.
+# A softmax is taken of the products. and The causal part is missing.
 @wrong("softmax-kept", "no-causal-mask")
 def linear_attention(query, key, value):
     return torch.softmax(query @ key.T, dim=-1) @ value
@@ -342,14 +307,6 @@ def delta_rule(query, key, value, beta):
         turned.addr_(value[t] - read, key[t], alpha=beta[t].item())
         rows.append(turned.mv(query[t]))
     return torch.stack(rows, dim=0)
-
-
-# Nothing is read before writing: the value is added, not the difference.
-@wrong("no-correction")
-def delta_rule(query, key, value, beta):
-    written = beta[:, None] * value
-    states = torch.einsum("tk,tv->tkv", key, written).cumsum(dim=0)
-    return torch.einsum("tk,tkv->tv", query, states)
 
 
 # Nothing is read before writing.

@@ -20,11 +20,7 @@ ASKED = {
     "04_scaled_dot_product_attention": {"4.1": "attention", "4.2": "attention"},
     "05_causal_masks": {"5.1": "attention", "5.2": "attention"},
     "deeper/padding_and_empty_rows": {"5.3": "attention", "5.4": "attention"},
-    "06_multi_head_attention": {
-        "6.1": "attention",
-        "6.2": "attention",
-        "6.3": "attention",
-    },
+    "06_multi_head_attention": {"6.1": "attention", "6.2": "attention", "6.3": "attention"},
     "07_the_clinic": {"patient 10": None, "patient 212": None},
     "deeper/two_mistakes_at_once": {"patient 512": None},
     "08_tiny_gpt": {"8.1": "model", "8.4": "model"},
@@ -40,7 +36,7 @@ ASKED = {
     "14_looking_back": {},
     "15_beyond_text": {"15.1": "embeddings"},
     "16_several_machines": {"16.1": "parallel", "16.2": "parallel"},
-}
+}  # fmt: skip
 # *Attention in an hour* counts its exercises from 1. They are those of other notebooks,
 # and count there, except the one that asks for a part only.
 HOUR, HOUR_PART = {"1": "3.1", "2": "5.1", "3": "6.3"}, "3"

@@ -7,10 +7,11 @@ from functools import partial
 
 import torch
 
-from utils.checks.engine.guard import Outcome, seeded, supervised
-from utils.checks.engine.mistakes import IN_FORM, expect_lines, read_mistakes
+from utils.checks.engine.diagnosis import Diagnosis, Mistake
+from utils.checks.engine.guard import seeded, supervised
+from utils.checks.engine.mistakes import IN_FORM, read_ways
 from utils.checks.engine.returned import as_expected
-from utils.checks.engine.values import agrees, clean, copied, same_form
+from utils.checks.engine.values import clean, copied, same_form
 from utils.checks.submission import FunctionAnswer, ModuleAnswer
 
 
@@ -68,33 +69,6 @@ def _generator(shape, seed=0):
     return torch.Generator(device="cpu").manual_seed(seed % 2**32)
 
 
-@dataclass(eq=False, kw_only=True)
-class Run(Outcome):
-    """The outcome of an answer on one case, and what is right there.
-
-    args: the arguments of the right answer; for a module, `learned` is first
-    expected: what is right
-    noted: diagnoses of the value's form, which has been made as expected
-    """
-
-    case: Case
-    args: tuple
-    expected: object
-    noted: list
-
-    @property
-    def is_right(self):
-        """Whether the answer gave what is right, up to rounding."""
-        return self.error is None and agrees(self.value, self.expected)
-
-    @property
-    def hides_others(self):
-        """Whether it is an error or NaN alone, which other mistakes leave as it is."""
-        parts = self.value if isinstance(self.value, tuple) else (self.value,)
-        nan = [part.isnan().all() for part in parts if torch.is_tensor(part)]
-        return self.error is not None or any(nan)
-
-
 @dataclass(eq=False)
 class Exercise:
     """An exercise whose answer is a function or a class.
@@ -104,29 +78,29 @@ class Exercise:
         reader's module has learned, see `ModuleAnswer`, and x
     returns: ends the sentence "Expected a function … that returns …"
     cases: of type `Case`; of those that fail a message shows the first
-    mistakes: wrong line -> "name: text", see `read_mistakes`; those in the form of
-        a result are added
+    mistakes: known ones; those in the form of a result are added
     without: names of shared mistakes that this exercise leaves out
-    in_code: name of a mistake -> (regex, "name: text"), what it is called instead if the
-        reader's code has this
+    in_code: mistake's name -> (regex, another diagnosis if the reader's code fits it)
     is_trained: whether a function is part of layers that are trained, so that gradients
         must pass through it, as they must through every class
     parts: names of the entries of a returned tuple, and of those of a tuple in it
-    facts: functions (answer) -> "name: text" or None, for what no result shows
+    facts: functions (answer) -> `Diagnosis` or None, for what no result shows
     observe: if results are random, function (answer, *args) that returns what is
         compared; the right result and the mistakes go through it too
     class_signature: if a class is asked for, its name and the parameters that build it
     projections: the names of the matrices that a class learns
     cut: inputs of the smallest case, see `cut_case`, that can't be as in the others
+
+    It has also `kind`, `inputs`, their names, the `smallest` case, and `known` ways.
     """
 
     id: str
     right: Callable
     returns: str
     cases: list
-    mistakes: dict
+    mistakes: list[Mistake]
     without: tuple = ()
-    in_code: dict = field(default_factory=dict)
+    in_code: dict[str, tuple[str, Diagnosis]] = field(default_factory=dict)
     parts: tuple = ()
     facts: tuple = ()
     is_trained: bool = False
@@ -134,15 +108,14 @@ class Exercise:
     class_signature: str = ""
     projections: tuple = ()
     cut: dict = field(default_factory=dict)
-    known: list = field(init=False)
-    smallest: Case | None = field(init=False)
 
     def __post_init__(self):
+        self.kind = "class" if self.class_signature else "function"
+        self.inputs = [*inspect.signature(self.right).parameters]
         self.smallest = cut_case(self)
-        every = read_mistakes(self.mistakes) + IN_FORM
-        self.known = [m for m in every if m.name not in self.without]
-        for mistake in self.known:
-            expect_lines(self.right, mistake)
+        own = [m for m in self.mistakes if m.name not in self.without]
+        form = [way for way in IN_FORM if way.name not in self.without]
+        self.known = read_ways(self.right, own) + form
 
     @property
     def signature(self):
@@ -154,17 +127,8 @@ class Exercise:
         return self.signature.partition("(")[0]
 
     @property
-    def kind(self):
-        return "class" if self.class_signature else "function"
-
-    @property
     def expectation(self):
         return f"a {self.kind} {self.signature} that returns {self.returns}"
-
-    @property
-    def inputs(self):
-        """Return the names of the right answer's arguments."""
-        return [*inspect.signature(self.right).parameters]
 
     def prepare(self, answer):
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""
@@ -175,13 +139,14 @@ class Exercise:
     def run_case(self, answer, case):
         """Run a prepared answer on a case; return the `Run`."""
         function, args = answer.bind(case)
-        outcome = self.call(supervised()(function), args)
-        right = self.call(self.right, args).value
-        outcome.value, noted = as_expected(outcome.value, right)
-        return Run(**vars(outcome), case=case, args=args, expected=right, noted=noted)
+        run = self.call(supervised()(function), args)
+        run.case, run.args = case, args
+        run.expected = self.call(self.right, args).value
+        run.value, run.noted = as_expected(run.value, run.expected)
+        return run
 
     def call(self, function, args):
-        """Return the outcome of a function: the reader's, the right or a wrong one."""
+        """Return the run of a function: the reader's, the right or a wrong one."""
         return seeded(partial(self._observed, function), args)
 
     def _observed(self, function, *args):

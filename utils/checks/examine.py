@@ -1,10 +1,10 @@
 """Examine an answer: run it on all cases, and say what is wrong with it.
 
-A diagnosis is a text "name: what the reader is told". What finds diagnoses is a function
-of a `Trial` that yields one, or two of them, or none.
+A finder is a function of a `Trial` that yields one `Diagnosis`, two of them, or none.
 """
 
 import inspect
+import textwrap
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,6 +47,14 @@ class Trial(NamedTuple):
     runs: list
 
     @property
+    def source(self):
+        """Return the reader's code, "" if it is in no cell and no file."""
+        try:
+            return textwrap.dedent(inspect.getsource(self.answer.written))
+        except (OSError, TypeError):
+            return ""
+
+    @property
     def noted(self):
         """Return the diagnoses that are certain, whatever the results are."""
         return sum((run.noted for run in self.runs), self.answer.noted)
@@ -76,7 +84,7 @@ def examine(exercise, answer):
         name, text = rejected.args
         return Result(False, name, f"{text}\nExpected {exercise.expectation}.")
     if trial.runs[0].is_unfinished:
-        return _say_what_is_expected(exercise, answer, trial.runs[0])
+        return _say_what_is_expected(trial)
     diagnoses, is_explained = _diagnose(trial)
     if diagnoses:
         return _name_mistakes(trial, diagnoses, is_explained)
@@ -101,28 +109,21 @@ def _run_cases(exercise, answer):
     return runs
 
 
-def _say_what_is_expected(exercise, answer, outcome):
+def _say_what_is_expected(trial):
     """Return the result of an answer that ended at the stub's own line."""
-    if inspect.isfunction(answer) and _has_code_below_the_stub(answer):
-        text = f"Your code is there, but a line of the stub still stops it:\n{outcome.where}\nDelete that line."
+    below = trial.source.partition("raise NotImplementedError\n")[2].strip()
+    if below and trial.exercise.kind == "function":
+        text = f"Your code is there, but a line of the stub still stops it:\n{trial.runs[0].where}\nDelete that line."
         return Result(False, "stub-line-left", text)
-    text = f"Expected: {exercise.expectation}.\nOnce you have written it, run its cell and then this one again."
+    text = f"Expected: {trial.exercise.expectation}.\nOnce you have written it, run its cell and then this one again."
     return Result(False, "not-attempted", text)
-
-
-def _has_code_below_the_stub(function):
-    try:
-        source = inspect.getsource(function)
-    except OSError:  # written in no cell and no file
-        return False
-    return bool(source.partition("raise NotImplementedError\n")[2].strip())
 
 
 def _diagnose(trial):
     """Return all diagnoses, the most certain first, and whether they explain results."""
     if trial.runs[-1].is_stopped:
         return [*trial.noted, *reasons.find_reason(trial)], True
-    besides = [text for find in BESIDES for text in find(trial)]
+    besides = [diagnosis for find in BESIDES for diagnosis in find(trial)]
     if trial.is_right:
         return trial.noted + besides, True
     found = next(filter(None, ([*find(trial)] for find in EXPLANATIONS)), [])
@@ -134,8 +135,7 @@ def _diagnose(trial):
 def _name_mistakes(trial, diagnoses, is_explained):
     """Return the result that names one mistake, or two of several."""
     mistakes = {}  # of several with the same name, the first
-    for diagnosis in diagnoses:
-        name, text = diagnosis.split(": ", 1)
+    for name, text in diagnoses:
         mistakes.setdefault(name, text)
     (first, text), *others = mistakes.items()
     begin = "" if is_explained else "The check can't say why, but it found this: "

@@ -1,14 +1,14 @@
 """A reader's answer, ready to be tried: a function, or the modules built from a class."""
 
-import inspect
-import textwrap
 from collections import namedtuple
 from functools import partial
+from inspect import signature
 from types import SimpleNamespace
 
 import torch
 from torch import nn
 
+from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.facts import dropout_in_eval, without_dropout
 from utils.checks.engine.guard import attempt, supervised
 from utils.checks.engine.values import safe_text
@@ -22,21 +22,10 @@ class AnswerRejected(Exception):
     """Raised when the object isn't the kind of answer that is asked for."""
 
 
-class Answer:
-    """What both kinds of answers have; `written` is what the reader wrote."""
-
-    @property
-    def source(self):
-        """Return the reader's code, "" if it is in no cell and no file."""
-        try:
-            return textwrap.dedent(inspect.getsource(self.written))
-        except (OSError, TypeError):
-            return ""
-
-
-class FunctionAnswer(Answer):
+class FunctionAnswer:
     """An answer that is a function.
 
+    written: what the reader wrote
     noted: diagnoses that are certain whatever the results are
     is_random: whether even without dropout two runs differ
     """
@@ -45,7 +34,7 @@ class FunctionAnswer(Answer):
         if issubclass(type(answer), type) or not callable(answer):
             raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
         self.written, self.noted, self.is_random = answer, [], False
-        self.parameters = inspect.signature(right).parameters.values()
+        self.parameters = signature(right).parameters.values()
 
     def bind(self, case):
         """Return the answer as a function, and the arguments of a case."""
@@ -62,7 +51,7 @@ class FunctionAnswer(Answer):
         return (self.written,)
 
 
-class ModuleAnswer(Answer):
+class ModuleAnswer:
     """An answer that is an `nn.Module` class; it has the same attributes.
 
     Cases with the same `build` go through one module, in eval mode. It is judged by its
@@ -91,7 +80,7 @@ class ModuleAnswer(Answer):
         return made.value, learned
 
     def build(self, arguments):
-        """Return the outcome of building a module in eval mode, and its `learned`.
+        """Return the run that builds a module in eval mode, and its `learned`.
 
         If dropout is active in eval mode, note it and build the module again with
         dropout 0.
@@ -117,7 +106,7 @@ class ModuleAnswer(Answer):
         return made.value(x)
 
     def make(self, arguments):
-        """Return the outcome of building a module in eval mode."""
+        """Return the run that builds a module in eval mode."""
         torch.default_generator.manual_seed(789)
         made = attempt(supervised()(lambda: self.written(*arguments).eval()))
         if any(words in str(made.error) for words in NOT_BEGUN):
@@ -133,8 +122,7 @@ class ModuleAnswer(Answer):
             layer = getattr(module, name, None)
             bias = getattr(layer, "bias", None)
             if isinstance(bias, torch.Tensor) and name != "out_proj":
-                text = f"unasked-bias: Your `{name}` has a bias: none of the three projections should have one, so pass bias=False to each."
-                self.noted.append(text)
+                self.noted.append(Diagnosis("unasked-bias", f"Your `{name}` has a bias: none of the three projections should have one, so pass bias=False to each."))  # fmt: skip
                 bias.data.zero_()
             wide = build.d_out if name == "out_proj" else build.d_in
             setattr(learned, name, read_matrix(layer, name, (wide, build.d_out)))
@@ -142,8 +130,7 @@ class ModuleAnswer(Answer):
             setattr(learned, f"{name}_bias", bias)
             other = owners.setdefault(getattr(layer, "weight", layer), name)
             if other != name:
-                text = f"shared-weights: Your `{other}` and `{name}` are the same matrix. Make two."
-                self.noted.append(text)
+                self.noted.append(Diagnosis("shared-weights", f"Your `{other}` and `{name}` are the same matrix. Make two."))  # fmt: skip
         return learned
 
 

@@ -11,7 +11,8 @@ from torch import nn
 
 from utils import require
 from utils.checks.catalogue import find_exercise
-from utils.checks.engine.mistakes import apply_mistakes, read_mistakes
+from utils.checks.engine.diagnosis import Mistake
+from utils.checks.engine.mistakes import apply_ways, read_ways
 from utils.checks.shared import attention, heads, masks
 from utils.checks.submission import QKV
 
@@ -65,13 +66,13 @@ PAIRS = {  # what may go wrong together: neither hides the other
 
 
 RIGHT = {"f": "4.1", "c": "5.2", "h": "6.3"}  # the exercise that asks for the kind
-MISTAKES = attention.SCALE | attention.BATCH_SCORE | attention.AXIS | masks.HIDE
-MISTAKES |= masks.CAUSAL | attention.PROJECT | attention.AVERAGE
-MISTAKES |= heads.SPLIT | heads.MERGE | heads.OUT
-MISTAKES |= {
-    "soft = softmax_of(softmax_of(hidden, dim), dim)": "softmax-twice: Taken twice.",
-    "output = weights.mean(1, keepdim=True) @ value": "heads-share-weights: One mean.",
-}
+MISTAKES = attention.SCALE + attention.BATCH_SCORE + attention.AXIS + masks.HIDE
+MISTAKES += masks.CAUSAL + attention.PROJECT + attention.AVERAGE
+MISTAKES += heads.SPLIT + heads.MERGE + heads.OUT
+MISTAKES += [
+    Mistake("softmax-twice", "", "soft = softmax_of(softmax_of(hidden, dim), dim)"),
+    Mistake("heads-share-weights", "", "output = weights.mean(1, True) @ value"),
+]
 
 
 @cache
@@ -79,10 +80,9 @@ def with_mistakes(letter, slugs):
     """Return the right answer to the exercise of a kind, with these mistakes."""
     right = find_exercise(RIGHT[letter]).right
     wrong = {}  # of several ways to make a mistake the first
-    for mistake in read_mistakes(MISTAKES):
-        if mistake.name in slugs:
-            wrong.setdefault(mistake.name, mistake)
-    return apply_mistakes(right, *wrong.values())
+    for way in read_ways(right, [m for m in MISTAKES if m.name in slugs]):
+        wrong.setdefault(way.name, way)
+    return apply_ways(right, *wrong.values())
 
 
 class Kind(NamedTuple):

@@ -1,6 +1,6 @@
 """What outputs don't show: training, dropout, how a mask is stored, shapes in between.
 
-A fact on a module is a function `(module, learned) -> "name: text" or None`, where
+A fact on a module is a function `(module, learned) -> Diagnosis or None`, where
 `learned.build` are the arguments that built the module, by name.
 """
 
@@ -8,6 +8,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from torch.overrides import TorchFunctionMode
 
+from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.guard import attempt, supervised
 from utils.checks.engine.values import Other, agrees, number
 
@@ -42,7 +43,7 @@ def no_gradient(module, learned):
         if parameter.grad is None and parameter.is_floating_point():
             parameter.data.mul_(2)
             if not torch.equal(output, twin(x)):
-                return f"no-gradient: Your `{name}` would never be trained, because no gradient reaches it: look for torch.no_grad(), .detach() or requires_grad=False."
+                return Diagnosis("no-gradient", f"Your `{name}` would never be trained, because no gradient reaches it: look for torch.no_grad(), .detach() or requires_grad=False.")  # fmt: skip
     return None
 
 
@@ -54,8 +55,8 @@ def changes_in_training(module, learned):
     if agrees(trained, right) or not agrees(again, right):  # random in both modes
         return None
     if "dropout" not in build._fields:
-        return "changes-in-training: Your output changes in training mode: this exercise asks for no dropout."
-    return "changes-in-training: With dropout 0 your output still changes in training mode: mask, scale and all else should be the same in both modes, and the share that is dropped is what __init__ gets."
+        return Diagnosis("changes-in-training", "Your output changes in training mode: this exercise asks for no dropout.")  # fmt: skip
+    return Diagnosis("changes-in-training", "With dropout 0 your output still changes in training mode: mask, scale and all else should be the same in both modes, and the share that is dropped is what __init__ gets.")  # fmt: skip
 
 
 def mask_not_a_buffer(module, learned):
@@ -63,10 +64,10 @@ def mask_not_a_buffer(module, learned):
     for part in fresh(module, learned).modules():
         for name, value in vars(part).items():
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
-                return f"mask-not-buffer: Your `{name}` is a plain tensor, so it stays behind when the module moves to a GPU: use register_buffer."
+                return Diagnosis("mask-not-buffer", f"Your `{name}` is a plain tensor, so it stays behind when the module moves to a GPU: use register_buffer.")  # fmt: skip
     for name, parameter in module.named_parameters():
         if parameter.shape[-2:] == (learned.build.context_length,) * 2:
-            return f"mask-is-a-parameter: Your `{name}` is an nn.Parameter, so an optimizer would train it: make the mask a buffer, register_buffer."
+            return Diagnosis("mask-is-a-parameter", f"Your `{name}` is an nn.Parameter, so an optimizer would train it: make the mask a buffer, register_buffer.")  # fmt: skip
     return None
 
 
@@ -75,7 +76,7 @@ def fails_in_half(module, learned):
     outcome = attempt(fresh(module, learned).half(), sentences(learned).half())
     if "without overflow" not in str(outcome.error):
         return None
-    return "too-large-for-float16: Your code uses a number that float16 can't hold, because its range ends at ±65504, so the forward pass fails after module.half(): hide scores with float('-inf')."
+    return Diagnosis("too-large-for-float16", "Your code uses a number that float16 can't hold, because its range ends at ±65504, so the forward pass fails after module.half(): hide scores with float('-inf').")  # fmt: skip
 
 
 def dropout_in_eval(module, learned):
@@ -85,7 +86,7 @@ def dropout_in_eval(module, learned):
     if torch.allclose(first, second, equal_nan=True):
         return None
     apart = number((first - second).abs().max().item())
-    return f"dropout-in-eval: Your dropout is active in eval mode: two runs on the same input differ by up to {apart}. Use nn.Dropout, which follows the mode; F.dropout needs training=self.training, and dropout_p should be 0 unless self.training."
+    return Diagnosis("dropout-in-eval", f"Your dropout is active in eval mode: two runs on the same input differ by up to {apart}. Use nn.Dropout, which follows the mode; F.dropout needs training=self.training, and dropout_p should be 0 unless self.training.")  # fmt: skip
 
 
 def dropout_in_training(module, learned):
@@ -93,8 +94,8 @@ def dropout_in_training(module, learned):
     x, p = sentences(learned), learned.build.dropout
     torch.manual_seed(1)
     trained, right = module.train()(x.clone()), module.eval()(x.clone())
-    nothing = f"dropout-missing: Your dropout drops no weights: with dropout {p} each should be 0 with this probability in training mode. Drop entries of the weights, after the softmax."
-    other = "dropout-not-on-weights: You drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax."
+    nothing = Diagnosis("dropout-missing", f"Your dropout drops no weights: with dropout {p} each should be 0 with this probability in training mode. Drop entries of the weights, after the softmax.")  # fmt: skip
+    other = Diagnosis("dropout-not-on-weights", "You drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax.")  # fmt: skip
     if not p or agrees(trained, right):
         return nothing if p else None
     before, after = (weights_of(output, x, learned) for output in (right, trained))
@@ -107,15 +108,15 @@ def dropout_in_training(module, learned):
     if not dropped.any():  # or all are NaN
         return nothing
     if drops_together(dropped, seen):
-        return "dropout-together: Your dropout drops several weights together, such as a whole row, head or sentence: draw for each weight by itself, as nn.Dropout does with all weights, after the softmax."
+        return Diagnosis("dropout-together", "Your dropout drops several weights together, such as a whole row, head or sentence: draw for each weight by itself, as nn.Dropout does with all weights, after the softmax.")  # fmt: skip
     factors = (after / before)[seen & ~dropped]
     if factors.max() - factors.min() > NEAR:
         return other
     share, factor = (dropped.sum() / seen.sum()).item(), factors.mean().item()
     if abs(share - p) > NEAR:
-        return f"dropout-other-share: You drop about {share:.0%} of the weights and multiply the others by {number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {number(1 / (1 - p))}."
+        return Diagnosis("dropout-other-share", f"You drop about {share:.0%} of the weights and multiply the others by {number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {number(1 / (1 - p))}.")  # fmt: skip
     if abs(factor - 1 / (1 - p)) > NEAR:
-        return f"dropout-not-rescaled: You drop weights as often as you should, but multiply those that stay by {number(factor)}: with dropout {p} multiply them by 1/(1-p) = {number(1 / (1 - p))}, so that the average stays the same."
+        return Diagnosis("dropout-not-rescaled", f"You drop weights as often as you should, but multiply those that stay by {number(factor)}: with dropout {p} multiply them by 1/(1-p) = {number(1 / (1 - p))}, so that the average stays the same.")  # fmt: skip
     return None
 
 
@@ -174,7 +175,7 @@ def find_lost_gradient(trial):
     right = _gradients(exercise.right, args)
     for name, gradient, expected in zip(exercise.inputs, got, right):
         if not agrees(gradient, expected):
-            yield f"no-gradient: No gradient reaches `{name}`, or only a part of it, so nothing before it would be trained: look for .detach(), .data, torch.no_grad(), .item(), .tolist() and torch.tensor(…)."
+            yield Diagnosis("no-gradient", f"No gradient reaches `{name}`, or only a part of it, so nothing before it would be trained: look for .detach(), .data, torch.no_grad(), .item(), .tolist() and torch.tensor(…).")  # fmt: skip
             return
 
 

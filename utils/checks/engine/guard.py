@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch._tensor_str import PRINT_OPTS
 
-from utils.checks.engine.values import clean, copied, same_input
+from utils.checks.engine.values import agrees, clean, copied, same_input
 
 SECONDS = 3.0  # of the processor's time, for one call of an answer
 PATIENCE = 30.0  # seconds of any kind until a line says that the call still runs
@@ -40,13 +40,30 @@ class NeverEnds(BaseException):
 
 
 @dataclass(eq=False)
-class Outcome:
-    """What one call gave: a value or an error."""
+class Run:
+    """What one call gave, a value or an error, and for an answer what is right."""
 
     value: object = None
     error: BaseException | None = None
     where: str = ""  # the reader's line that raised it, between its neighbours
     changed: int | None = None  # position of the first argument that was changed
+    # For a case of an exercise:
+    case: object = None
+    args: tuple = ()  # of the right answer; for a module, `learned` is first
+    expected: object = None
+    noted: list = ()  # diagnoses of the value's form, which has been made as expected
+
+    @property
+    def is_right(self):
+        """Whether the answer gave what is right, up to rounding."""
+        return self.error is None and agrees(self.value, self.expected)
+
+    @property
+    def hides_others(self):
+        """Whether it is an error or NaN alone, which other mistakes leave as it is."""
+        parts = self.value if isinstance(self.value, tuple) else (self.value,)
+        nan = [part.isnan().all() for part in parts if torch.is_tensor(part)]
+        return self.error is not None or any(nan)
 
     @property
     def is_unfinished(self):
@@ -60,18 +77,18 @@ class Outcome:
 
 
 def attempt(function, *args):
-    """Call `function` on copies of `args` and return the `Outcome` in any case."""
+    """Call `function` on copies of `args` and return the `Run` in any case."""
     copies = [copied(arg) for arg in args]
     try:
         value = function(*copies)
         changed = [i for i, arg in enumerate(args) if not same_input(arg, copies[i])]
-        return Outcome(value, changed=min(changed, default=None))
+        return Run(value, changed=min(changed, default=None))
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
-        outcome = Outcome(error=error, where=line_of(error))
+        run = Run(error=error, where=line_of(error))
         if isinstance(error, NeverEnds):
             # Drop the frames, which keep the answer's tensors alive.
             error.__traceback__ = None
-        return outcome
+        return run
 
 
 @contextmanager

@@ -14,71 +14,65 @@ from functools import cache, lru_cache, partial
 from itertools import combinations
 
 from utils.checks.engine import returned
+from utils.checks.engine.diagnosis import Diagnosis, Mistake
 from utils.checks.engine.values import agrees, safe_text
 
 
 @dataclass(frozen=True, eq=False)
-class Mistake:
-    """Wrong lines for a right answer.
+class Way:
+    """One way to make a mistake.
 
-    name: of the mistake
-    text: the explanation for the reader; in braces, variables, or {returns}
+    function: whose lines are replaced, the right answer or `returned.form`
     lines: what a line assigns (or "return") -> the line that replaces it, parsed
-    of: the function whose lines they are, if it isn't the right answer
     """
 
-    name: str
-    text: str
+    mistake: Mistake
+    function: object
     lines: dict
-    of: object = None
+
+    @property
+    def name(self):
+        return self.mistake.name
 
     def goes_with(self, other):
         """Return whether both can be made in one answer, in different lines."""
-        return self.of is not other.of or self.lines.keys().isdisjoint(other.lines)
+        is_elsewhere = self.function is not other.function
+        return is_elsewhere or self.lines.keys().isdisjoint(other.lines)
 
 
-def read_mistakes(known: dict, of=None) -> list[Mistake]:
-    """Return mistakes from wrong line -> "name: explanation".
+def read_ways(function, mistakes: list[Mistake]) -> list[Way]:
+    """Return all ways of these mistakes; raise ValueError if one doesn't fit.
 
-    Several ways to make a mistake have OR between them, and a way that takes more than
-    one line has semicolons between its lines.
-
-    >>> [one] = read_mistakes({"n = 3; m = n": "off-by-one: You counted one too few."})
-    >>> one.name, one.text, [*one.lines]
-    ('off-by-one', 'You counted one too few.', ['n', 'm'])
+    >>> no_pair = Mistake("no-pair", "Return both.", "chosen = 1; returned = 2")
+    >>> [[*way.lines] for way in read_ways(returned.form, [no_pair])]
+    [['chosen', 'returned']]
     """
-    mistakes = []
-    for ways, heading in known.items():
-        name, text = heading.split(": ", 1)
-        for way in ways.split(" OR "):
-            lines = {_assigned(line): line for line in ast.parse(way).body}
+    ways, names = [], _names(_read(function))
+    for mistake in mistakes:
+        for code in mistake.ways:
+            lines = {_assigned(line): line for line in ast.parse(code).body}
             if None in lines:
-                raise ValueError(f"expected `name = …` or `return …`, got `{way}`")
-            mistakes.append(Mistake(name, text, lines, of))
-    return mistakes
+                raise ValueError(f"expected `name = …` or `return …`, got `{code}`")
+            for name in lines.keys() - names:
+                raise ValueError(f"expected a name of {function.__name__}, got `{name}`")  # fmt: skip
+            ways.append(Way(mistake, function, lines))
+    return ways
 
 
-def apply_mistakes(right, *mistakes):
-    """Return the right answer, a function, with the lines of these mistakes.
+def apply_ways(right, *ways):
+    """Return the right answer, a function, with the lines of these ways.
 
     A line replaces each one that assigns the same name; for a parameter, it is put at
     the top. A call puts all variables into a dictionary that it is given, `variables`.
     """
-    answer = _rewrite(right, *(m for m in mistakes if not m.of))
-    form = _rewrite(returned.form, *(m for m in mistakes if m.of))
+    answer = _rewrite(right, *(way for way in ways if way.function is right))
+    form = _rewrite(returned.form, *(way for way in ways if way.function is not right))
 
     def mistaken(*args, variables=None):
         variables = {} if variables is None else variables
         return form(answer(*args, _variables=variables), _variables={})
 
     return mistaken
-
-
-def expect_lines(right, mistake):
-    """Raise ValueError if a right answer has no line for a line of a mistake."""
-    function = mistake.of or right
-    for name in mistake.lines.keys() - _names(_read(function)):
-        raise ValueError(f"expected a name of {function.__name__}, got `{name}`")
 
 
 [RECORDED] = ast.parse("""
@@ -89,9 +83,9 @@ def recorded(*, _variables):
 
 
 @lru_cache(maxsize=256)  # of pairs, those with one mistake in common follow each other
-def _rewrite(function, *mistakes):
-    """Return a function with the lines of these mistakes, which records its variables."""
-    lines = {name: line for m in mistakes for name, line in m.lines.items()}
+def _rewrite(function, *ways):
+    """Return a function with the lines of these ways, which records its variables."""
+    lines = {name: line for way in ways for name, line in way.lines.items()}
     definition, record = copy(_read(function)), copy(RECORDED.body[0])
     definition.args = copy(definition.args)
     definition.args.kwonlyargs = RECORDED.args.kwonlyargs
@@ -141,15 +135,15 @@ def _assigned(node):
     return ast.unparse(node.targets) if isinstance(node, ast.Assign) else None
 
 
-IN_FORM = read_mistakes(returned.RETURNED, returned.form)
+IN_FORM = read_ways(returned.form, returned.RETURNED)
 
 
 def find_single_mistake(trial):
     """Name the mistake that gives all results."""
     wrong_first = sorted(trial.runs, key=lambda run: run.is_right)  # rule out the most
-    for mistake in trial.exercise.known:
-        if reproduces(trial.exercise, wrong_first, mistake):
-            yield from _diagnoses(trial, mistake)
+    for way in trial.exercise.known:
+        if reproduces(trial.exercise, wrong_first, way):
+            yield from _diagnoses(trial, way)
             return
 
 
@@ -161,35 +155,31 @@ def find_mistake_pair(trial):
     known, runs = trial.exercise.known, trial.runs
     telling = [run for run in runs if not (run.is_right or run.hides_others)]
     first = telling[0] if telling else trial.shown  # rules out the most
-    pairs = [
-        (one, other)
-        for one, other in combinations(known, 2)
-        if one.goes_with(other)
-        and reproduces(trial.exercise, [first, *runs], one, other)
-    ]
-    names = [{mistake.name for mistake in pair} for pair in pairs]
+    pairs = [pair for pair in combinations(known, 2) if pair[0].goes_with(pair[1])]
+    pairs = [p for p in pairs if reproduces(trial.exercise, [first, *runs], *p)]
+    names = [{way.name for way in pair} for pair in pairs]
     needed = 2 if first.hides_others else 1
     if pairs and len(set.intersection(*names)) >= needed:
         named = min(pairs, key=lambda pair: known.index(pair[1]))
         yield from _diagnoses(trial, *named)
 
 
-def _diagnoses(trial, *mistakes):
-    """Return the diagnoses of these mistakes, with values of the run that is shown."""
+def _diagnoses(trial, *ways):
+    """Yield the diagnoses of these mistakes, with values of the run that is shown."""
     exercise, values = trial.exercise, {}
-    mistaken = partial(apply_mistakes(exercise.right, *mistakes), variables=values)
+    mistaken = partial(apply_ways(exercise.right, *ways), variables=values)
     exercise.call(mistaken, trial.shown.args)
     values["returns"] = exercise.returns
-    for mistake in mistakes:
-        code, other = exercise.in_code.get(mistake.name, (None, ""))
-        is_other = code and re.search(code, trial.answer.source)
-        named = f"{mistake.name}: {mistake.text.format(**values)}"
+    for way in ways:
+        code, other = exercise.in_code.get(way.name, (None, None))
+        is_other = code and re.search(code, trial.source)
+        named = Diagnosis(way.name, way.mistake.text.format(**values))
         yield other if is_other else named
 
 
-def reproduces(exercise, runs, *mistakes):
+def reproduces(exercise, runs, *ways):
     """Return whether mistakes together give what the answer gave in these runs."""
-    mistaken = apply_mistakes(exercise.right, *mistakes)
+    mistaken = apply_ways(exercise.right, *ways)
     return all(_same_outcome(run, exercise.call(mistaken, run.args)) for run in runs)
 
 

@@ -7,6 +7,7 @@ import sys
 
 import torch
 
+from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.guard import NeverEnds
 from utils.checks.engine.returned import LOST_AXIS
 
@@ -14,14 +15,14 @@ IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
 IMPORTS |= {"F": "from torch.nn import functional as F"}
 ERRORS = {  # what the message and the line of an error contain: what explains it
-    "int float": "float-for-size: You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`.",
-    "softmax missing": "dim-missing: You don't say along which axis the softmax runs: `dim=-1` is along each row.",
-    "Linear": "layer-not-called: You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix.",
-    "non-singleton *": "entrywise: You multiply with `*`, which takes entry by entry: a matrix product is `@`.",
-    "converted overflow": "type-too-small: You give a tensor a type that can't hold all of its numbers: leave the type out, and torch.tensor takes int64 for integers.",
-    "tril input must": "tril-of-no-matrix: `tril` needs a matrix: make one first, such as torch.ones(T, T, dtype=torch.bool).",
-    "return_types": "pair-not-taken-apart: You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`.",
-}
+    "int float": Diagnosis("float-for-size", "You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`."),
+    "softmax missing": Diagnosis("dim-missing", "You don't say along which axis the softmax runs: `dim=-1` is along each row."),
+    "Linear": Diagnosis("layer-not-called", "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."),
+    "non-singleton *": Diagnosis("entrywise", "You multiply with `*`, which takes entry by entry: a matrix product is `@`."),
+    "converted overflow": Diagnosis("type-too-small", "You give a tensor a type that can't hold all of its numbers: leave the type out, and torch.tensor takes int64 for integers."),
+    "tril input must": Diagnosis("tril-of-no-matrix", "`tril` needs a matrix: make one first, such as torch.ones(T, T, dtype=torch.bool)."),
+    "return_types": Diagnosis("pair-not-taken-apart", "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."),
+}  # fmt: skip
 
 
 def find_reason(trial):
@@ -30,19 +31,19 @@ def find_reason(trial):
     message = f"{error} {run.where}" if type(error) in (TypeError, RuntimeError) else ""
     known = [t for m, t in ERRORS.items() if all(w in message for w in m.split())]
     if isinstance(error, NeverEnds):
-        yield "never-ends: Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
+        yield Diagnosis("never-ends", "Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`.")  # fmt: skip
     elif run.value is None and not error:
-        yield "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch."
+        yield Diagnosis("returns-nothing", "Your code returns None: a `return` is missing, perhaps in one branch.")  # fmt: skip
     elif "argument" in message and not run.where:  # the call itself failed
-        yield "other-parameters: Your parameters aren't those of the card, which later cells pass: take those of the stub."
+        yield Diagnosis("other-parameters", "Your parameters aren't those of the card, which later cells pass: take those of the stub.")  # fmt: skip
     elif known:
         yield known[0]
     elif isinstance(error, NameError) and (line := IMPORTS.get(error.name)):
-        yield f"import-missing: You use `{error.name}` without an import: put `{line}` at the top of your cell."
+        yield Diagnosis("import-missing", f"You use `{error.name}` without an import: put `{line}` at the top of your cell.")  # fmt: skip
     elif isinstance(error, NameError) and trial.exercise.kind == "class":
         made, _ = trial.answer.build(run.case.build)
         if hasattr(made.value, name := error.name):
-            yield f"self-missing: You use `{name}` without `self.`: __init__ stored it in the module, so write `self.{name}`."
+            yield Diagnosis("self-missing", f"You use `{name}` without `self.`: __init__ stored it in the module, so write `self.{name}`.")  # fmt: skip
     elif (function := _function_of(trial)) and "squeeze" in function.__code__.co_names:
         if all(map(_is_right_or_cut, trial.runs)):
             yield LOST_AXIS
@@ -61,10 +62,10 @@ def _is_right_or_cut(run):
 
 def find_fixed_count(trial):
     """Name a loop over as many rows as the page's example has."""
-    count = re.search(r"range\((\d+)\)", trial.answer.source)
+    count = re.search(r"range\((\d+)\)", trial.source)
     if count and "bounds for dimension 0" in str(trial.shown.error):
         x = trial.exercise.inputs[0]
-        yield f"fixed-count: You count to {count[1]}: `{x}` may have any number of rows, len({x})."
+        yield Diagnosis("fixed-count", f"You count to {count[1]}: `{x}` may have any number of rows, len({x}).")  # fmt: skip
 
 
 def find_notebook_tensor(trial):
@@ -74,7 +75,7 @@ def find_notebook_tensor(trial):
     for name in [step.argval for step in steps if step.opname == "LOAD_GLOBAL"]:
         value = function.__globals__.get(name)
         if isinstance(value, torch.Tensor) and value.numel() > 1:  # no constant
-            yield f"notebook-tensor: Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {', '.join(inspect.signature(function).parameters)}."
+            yield Diagnosis("notebook-tensor", f"Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {', '.join(inspect.signature(function).parameters)}.")  # fmt: skip
             return
 
 
@@ -84,4 +85,4 @@ def find_changed_input(trial):
         name = trial.exercise.inputs[run.changed]
         is_tensor = isinstance(run.args[run.changed], torch.Tensor)
         copy = f"`{name}.clone()`" if is_tensor else "a copy"
-        yield f"input-changed: Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}."
+        yield Diagnosis("input-changed", f"Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}.")  # fmt: skip

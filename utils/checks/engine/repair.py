@@ -8,12 +8,14 @@ import re
 from contextlib import redirect_stdout, suppress
 from itertools import islice
 
+from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.facts import facts_of
 from utils.checks.engine.guard import supervised
 from utils.checks.engine.mistakes import build
 from utils.checks.engine.values import agrees
 
 ATTEMPTS = 1500
+BEGIN = "One change makes all your results right: "
 OPERATORS = "Add Sub Mult Div FloorDiv Mod MatMult", "BitAnd BitOr"
 OPERATORS += ("Lt LtE Gt GtE Eq NotEq",)
 WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.T", "{}.mT", "{}[..., None]"]
@@ -25,7 +27,7 @@ EFFECTS = {"input", "open", "breakpoint", "exec", "eval", "globals"}
 
 def find_repair(trial):
     """State the change, and the facts of the changed function."""
-    function, source = trial.answer.written, trial.answer.source
+    function, source = trial.answer.written, trial.source
     try:
         tree = ast.parse(source or "None").body[0]
     except SyntaxError:  # a part of a line
@@ -44,7 +46,7 @@ def find_repair(trial):
                 if outcome.error or not agrees(outcome.value, run.expected):
                     break
             else:
-                yield _describe(old, new, source)
+                yield Diagnosis("one-change", BEGIN + _describe(old, new, source))
                 yield from facts_of(trial.exercise, changed)
                 return
 
@@ -68,11 +70,10 @@ def _only_computes(tree, function):
 
 
 def _describe(old, new, source):
-    """Return what to do, such as "… write `dim` instead of `-1` in `x.sum(-1)`."."""
-    begin = "one-change: One change makes all your results right:"
+    """Return what to do, such as "write `dim` instead of `-1` in `x.sum(-1)`."."""
     line = source.splitlines()[old.lineno - 1]
     if isinstance(new, ast.Pass):
-        return f"{begin} leave out the line `{line.strip()}`."
+        return f"leave out the line `{line.strip()}`."
     text, before = ast.unparse(new), ast.unparse(old)
     if isinstance(new, ast.BinOp) and not isinstance(old, ast.BinOp):
         text = f"({text})"
@@ -80,7 +81,7 @@ def _describe(old, new, source):
     left = [place.start() <= old.col_offset for place in places]
     ordinal = "first second third fourth fifth".split()[sum(left) - 1 : sum(left)]
     which = f"the {ordinal[0]} " if len(left) > 1 and ordinal else ""
-    return f"{begin} write `{text}` instead of {which}`{before}` in `{line.strip()}`."
+    return f"write `{text}` instead of {which}`{before}` in `{line.strip()}`."
 
 
 def _changes(tree, names):

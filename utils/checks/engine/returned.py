@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import torch
 
+from utils.checks.engine.diagnosis import Diagnosis, Mistake
 from utils.checks.engine.guard import attempt
 from utils.checks.engine.values import agrees, same_form
 
@@ -27,12 +28,10 @@ def as_expected(got, expected):
         return got, []
     stacked = attempt(lambda: torch.stack(got)).value
     if stacked is not None and stacked.shape == expected.shape:
-        text = "list-for-tensor: You returned a list of tensors: make one tensor of it, with torch.stack."
-        return stacked, [text]
+        return stacked, [Diagnosis("list-for-tensor", "You returned a list of tensors: make one tensor of it, with torch.stack.")]  # fmt: skip
     if type(got) is tuple:
-        text = "returns-a-tuple: You returned a tuple: return only the one tensor that is asked for."
         part = max(got, key=lambda x: (same_form(x, expected), agrees(x, expected)))
-        return part, [text]
+        return part, [Diagnosis("returns-a-tuple", "You returned a tuple: return only the one tensor that is asked for.")]  # fmt: skip
     return got, []
 
 
@@ -56,21 +55,21 @@ def each(change, result):
     return result
 
 
-LOST_AXIS = "axis-lost: You lost an axis of length 1: squeeze() takes every such axis away, also that of a single token or sentence. Leave it out, or name the axis that you mean, as in squeeze(-1)."
+LOST_AXIS = Diagnosis("axis-lost", "You lost an axis of length 1: squeeze() takes every such axis away, also that of a single token or sentence. Leave it out, or name the axis that you mean, as in squeeze(-1).")  # fmt: skip
 
-RETURNED = {
-    "chosen = of_pair(lambda pair: pair[::-1], result)": "parts-swapped: You swapped the parts: return {returns}.",
-    "returned = each(lambda x: x.mT, chosen) OR returned = each(lambda x: x.transpose(0, 1), chosen) OR returned = each(lambda x: x.transpose(1, 2), chosen)": "axes-swapped: You returned the axes in another order: return {returns}.",
-    "returned = each(lambda x: x.flatten(0, 1), chosen) OR returned = each(lambda x: x.flatten(1, 2), chosen)": "axes-merged: You joined axes that should stay apart: return {returns}.",
-    "returned = each(lambda x: x.sum(1), chosen)": "added-up: You added up along an axis: return {returns}.",
-    "returned = each(lambda x: x.softmax(-1), chosen)": "softmax-taken: You took a softmax at the end: leave it out.",
-    "chosen = of_pair(list, result)": "list-for-tuple: You returned a list: return {returns}.",
-    "chosen = of_pair(lambda pair: pair[0], result) OR chosen = of_pair(lambda pair: pair[1], result)": "part-missing: You returned one part only: return {returns}.",
-    "returned = each(lambda x: x[None], chosen)": "axis-added: You returned an axis of size 1 too many: return {returns}.",
-    "returned = each(torch.squeeze, chosen) OR returned = each(lambda x: x.squeeze(0), chosen) OR chosen = of_pair(lambda pair: (each(torch.squeeze, pair[0]), pair[1]), result)": LOST_AXIS,
-    "returned = each(torch.as_tensor, chosen)": "wrong-type: You returned a tensor: return {returns}.",
-    "returned = each(torch.Tensor.tolist, chosen)": "wrong-type: You returned a list: return {returns}.",
-    "returned = tuple(chosen) if type(chosen) is list else chosen": "wrong-type: You returned a tuple: return {returns}.",
-    "returned = each(lambda x: x.float(), chosen)": "wrong-type: You returned floats: return {returns}.",
-    "returned = each(lambda x: x.long(), chosen)": "wrong-type: You returned integers: return {returns}.",
-}
+RETURNED = [
+    Mistake("parts-swapped", "You swapped the parts: return {returns}.", "chosen = of_pair(lambda pair: pair[::-1], result)"),
+    Mistake("axes-swapped", "You returned the axes in another order: return {returns}.", "returned = each(lambda x: x.mT, chosen)", "returned = each(lambda x: x.transpose(0, 1), chosen)", "returned = each(lambda x: x.transpose(1, 2), chosen)"),
+    Mistake("axes-merged", "You joined axes that should stay apart: return {returns}.", "returned = each(lambda x: x.flatten(0, 1), chosen)", "returned = each(lambda x: x.flatten(1, 2), chosen)"),
+    Mistake("added-up", "You added up along an axis: return {returns}.", "returned = each(lambda x: x.sum(1), chosen)"),
+    Mistake("softmax-taken", "You took a softmax at the end: leave it out.", "returned = each(lambda x: x.softmax(-1), chosen)"),
+    Mistake("list-for-tuple", "You returned a list: return {returns}.", "chosen = of_pair(list, result)"),
+    Mistake("part-missing", "You returned one part only: return {returns}.", "chosen = of_pair(lambda pair: pair[0], result)", "chosen = of_pair(lambda pair: pair[1], result)"),
+    Mistake("axis-added", "You returned an axis of size 1 too many: return {returns}.", "returned = each(lambda x: x[None], chosen)"),
+    Mistake(*LOST_AXIS, "returned = each(torch.squeeze, chosen)", "returned = each(lambda x: x.squeeze(0), chosen)", "chosen = of_pair(lambda pair: (each(torch.squeeze, pair[0]), pair[1]), result)"),
+    Mistake("wrong-type", "You returned a tensor: return {returns}.", "returned = each(torch.as_tensor, chosen)"),
+    Mistake("wrong-type", "You returned a list: return {returns}.", "returned = each(torch.Tensor.tolist, chosen)"),
+    Mistake("wrong-type", "You returned a tuple: return {returns}.", "returned = tuple(chosen) if type(chosen) is list else chosen"),
+    Mistake("wrong-type", "You returned floats: return {returns}.", "returned = each(lambda x: x.float(), chosen)"),
+    Mistake("wrong-type", "You returned integers: return {returns}.", "returned = each(lambda x: x.long(), chosen)"),
+]  # fmt: skip

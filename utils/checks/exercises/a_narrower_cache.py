@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.definition import Case, Exercise, draw
+from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import Shapes
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
@@ -13,8 +13,8 @@ def scrambled(made):
     return made.transpose(1, 2).reshape(made.shape)
 
 
-NO_HEADS = "no-head-axis: Your latents have no axis for the heads: insert it, latent[:, None], which is (B, 1, S, d_c), so that the matrix of every head gets them."
-FIRST_HEAD = "first-head-alone: You used head 0's matrix for all heads: each has one."
+NO_HEADS = Diagnosis("no-head-axis", "Your latents have no axis for the heads: insert it, latent[:, None], which is (B, 1, S, d_c), so that the matrix of every head gets them.")  # fmt: skip
+FIRST_HEAD = Diagnosis("first-head-alone", "You used head 0's matrix for all heads: each has one.")  # fmt: skip
 
 
 def drawn(B, S, d_c, H, d_k, d_v):
@@ -46,13 +46,13 @@ exercise_11_1 = Exercise(
         Case(*drawn(2, 3, 5, 7, 5, 5), note="d_c, d_k and d_v are equal"),
         Case(*drawn(5, 1, 3, 2, 7, 2), note="one token"),
     ],
-    mistakes={
-        "made = c @ W.reshape(W.shape[1], len(W), -1).transpose(0, 1)": "reshaped-for-moved: You reshaped (H, d_c, d_k) to (d_c, H*d_k), which mixes the heads: move the axis, W.transpose(0, 1).reshape(d_c, H*d_k), or multiply latent[:, None] @ W.",
-        "made = scrambled(c @ W)": "split-by-view: You read (B, S, H*d_k) straight as (B, H, S, d_k), which mixes tokens and heads: use view(B, S, H, d_k), then transpose(1, 2).",
-        "c, pair = latent, []": NO_HEADS,
-        "made = c @ W[:1].expand_as(W)": FIRST_HEAD,
-    },
-)
+    mistakes=[
+        Mistake("reshaped-for-moved", "You reshaped (H, d_c, d_k) to (d_c, H*d_k), which mixes the heads: move the axis, W.transpose(0, 1).reshape(d_c, H*d_k), or multiply latent[:, None] @ W.", "made = c @ W.reshape(W.shape[1], len(W), -1).transpose(0, 1)"),
+        Mistake("split-by-view", "You read (B, S, H*d_k) straight as (B, H, S, d_k), which mixes tokens and heads: use view(B, S, H, d_k), then transpose(1, 2).", "made = scrambled(c @ W)"),
+        Mistake(*NO_HEADS, "c, pair = latent, []"),
+        Mistake(*FIRST_HEAD, "made = c @ W[:1].expand_as(W)"),
+    ],
+)  # fmt: skip
 
 
 def never_makes(mistake, width, *given):
@@ -62,25 +62,22 @@ def never_makes(mistake, width, *given):
         with Shapes() as shapes:
             answer(*given)
         B, H, S = 2, 3, 7
-        is_made = B * H * S * width in shapes.sizes
-        return mistake if is_made else None
+        return mistake if B * H * S * width in shapes.sizes else None
 
     return fact
 
 
-KEYS_MADE = "keys-made: You made a key for each head and token: multiply the queries with W_uk transposed, (B, H, T, d_k) to (B, H, T, d_c), and compare them with the latents themselves."
-VALUES_MADE = "values-made: You made a value for each head and token: average the latents first, weights @ latents, (B, H, T, d_c), and multiply the result by W_uv."
+KEYS_MADE = Diagnosis("keys-made", "You made a key for each head and token: multiply the queries with W_uk transposed, (B, H, T, d_k) to (B, H, T, d_c), and compare them with the latents themselves.")  # fmt: skip
+VALUES_MADE = Diagnosis("values-made", "You made a value for each head and token: average the latents first, weights @ latents, (B, H, T, d_c), and multiply the result by W_uv.")  # fmt: skip
 
-NARROW = {
-    "key = latent": NO_HEADS,
-    "narrow = query @ W_uk[0].mT": FIRST_HEAD,
-    "narrow = query @ W_uk.reshape(W_uk.mT.shape)": "reshaped-for-moved: You reshaped (H, d_c, d_k) to (H, d_k, d_c), which leaves the numbers in their order: swap the last two axes, W_uk.mT.",
-    "key = latent.reshape(latent.mT.shape)[:, None].mT": "latents-reshaped: You reshaped the latents to (d_c, S), which mixes their numbers: swap the axes, latent[:, None].mT.",
-    "narrow = query @ W_uk.sum(0).mT": "heads-added: You added up the matrices of all heads, as einsum does if their index has a letter of its own: each head has its own matrix.",
-}
-ABSORBED = NARROW | {
-    "return scores / query.shape[-1] ** 0.5": "scaled: You divided the scores by a square root: leave them as they are.",
-}
+NARROW = [
+    Mistake(*NO_HEADS, "key = latent"),
+    Mistake(*FIRST_HEAD, "narrow = query @ W_uk[0].mT"),
+    Mistake("reshaped-for-moved", "You reshaped (H, d_c, d_k) to (H, d_k, d_c), which leaves the numbers in their order: swap the last two axes, W_uk.mT.", "narrow = query @ W_uk.reshape(W_uk.mT.shape)"),
+    Mistake("latents-reshaped", "You reshaped the latents to (d_c, S), which mixes their numbers: swap the axes, latent[:, None].mT.", "key = latent.reshape(latent.mT.shape)[:, None].mT"),
+    Mistake("heads-added", "You added up the matrices of all heads, as einsum does if their index has a letter of its own: each head has its own matrix.", "narrow = query @ W_uk.sum(0).mT"),
+]  # fmt: skip
+ABSORBED = NARROW + [Mistake("scaled", "You divided the scores by a square root: leave them as they are.", "return scores / query.shape[-1] ** 0.5")]  # fmt: skip
 
 
 def queried(B, H, T, S, d_c, d_k):
@@ -109,12 +106,11 @@ exercise_11_2 = Exercise(
     mistakes=ABSORBED,
 )
 
-
-STEP = NARROW | {
-    "width = d_k OR width = latent.shape[-1] + d_rot": "wrong-root: You divided by √{width}: a score stands for d_k + d_rot products, however it is computed, so divide by √(d_k + d_rot) = √({d_k} + {d_rot}).",
-    "products = content": "rotated-left-out: You used the content only: add the rotated part, rotated_query · rotated_key.",
-    "scores = content + places / width**0.5 OR scores = content / width**0.5 + places": "one-part-divided: You divided only one part by √(d_k + d_rot): put parentheses around the sum of both.",
-}
+STEP = NARROW + [
+    Mistake("wrong-root", "You divided by √{width}: a score stands for d_k + d_rot products, however it is computed, so divide by √(d_k + d_rot) = √({d_k} + {d_rot}).", "width = d_k", "width = latent.shape[-1] + d_rot"),
+    Mistake("rotated-left-out", "You used the content only: add the rotated part, rotated_query · rotated_key.", "products = content"),
+    Mistake("one-part-divided", "You divided only one part by √(d_k + d_rot): put parentheses around the sum of both.", "scores = content + places / width**0.5", "scores = content / width**0.5 + places"),
+]  # fmt: skip
 
 
 def stepped(B, H, T, S, d_c, d_k, d_rot, d_v):
@@ -155,5 +151,5 @@ exercise_11_3 = Exercise(
         Case(*stepped(3, 3, 2, 5, 7, 2, 11, 13), note="as many samples as heads"),
         Case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="d_c, d_k and d_v are equal"),
     ],
-    mistakes=STEP | of_attention.SCALE | of_attention.AXIS | of_attention.NO_MASK,
+    mistakes=STEP + of_attention.SCALE + of_attention.AXIS + of_attention.NO_MASK,
 )

@@ -2,11 +2,11 @@
 
 import torch
 
-from utils.checks.definition import Case, Exercise, draw
+from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import Shapes
 from utils.checks.shared import attention as of_attention
-from utils.checks.shared import joining as of_joining
 from utils.checks.shared.attention import OF_VALUES, softmax_of
+from utils.checks.shared.joining import JOIN
 from utils.checks.shared.masks import CAUSAL, HIDE
 
 
@@ -19,9 +19,9 @@ def slices_not_taken(attention):
             attention(*given, slice_size)
         made.append(shapes.sizes - {17 * 2, 19 * 2, 19 * 3, 17 * 3})
     if max(made[0], default=0) >= 17 * 19:
-        return "whole-matrix: You made the whole matrix of scores, (T, S), whatever slice_size is: take slice_size keys at a time."
+        return Diagnosis("whole-matrix", "You made the whole matrix of scores, (T, S), whatever slice_size is: take slice_size keys at a time.")  # fmt: skip
     if made[0] and made[0] == made[1]:  # else it computes in another way, as in NumPy
-        return "slice-size-ignored: You make tensors of the same sizes whatever slice_size is: take slice_size keys at a time."
+        return Diagnosis("slice-size-ignored", "You make tensors of the same sizes whatever slice_size is: take slice_size keys at a time.")  # fmt: skip
     return None
 
 
@@ -45,12 +45,13 @@ def online_softmax_attention(query, key, value, slice_size):
     return divided
 
 
-ONLINE = {
-    "cut = scores[..., None, :].masked_fill(~slices[slices.sum(1) == slice_size], -torch.inf).movedim(-2, 0)": "last-block-lost: You lost the last, shorter slice: begin a slice at each of 0, slice_size, 2 * slice_size … below S, because Python cuts the last one short by itself.",
-    "maxima = cut.amax(-1, keepdim=True).cummax(0).values.clamp(0)": "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
-}
-ONLINE |= of_joining.join_each("torch.softmax(cut, -1) @ value") | of_joining.JOIN
-ONLINE |= of_attention.SCALE | OF_VALUES
+ONLINE = [
+    Mistake("last-block-lost", "You lost the last, shorter slice: begin a slice at each of 0, slice_size, 2 * slice_size … below S, because Python cuts the last one short by itself.", "cut = scores[..., None, :].masked_fill(~slices[slices.sum(1) == slice_size], -torch.inf).movedim(-2, 0)"),
+    Mistake("maximum-starts-at-zero", "You started the maximum at 0, so very low scores vanish: start at −∞.", "maxima = cut.amax(-1, keepdim=True).cummax(0).values.clamp(0)"),
+    Mistake("averaged", "You averaged the parts as if all counted alike: weigh each part by its denominator, measured from the maximum of all.", "divided = (torch.softmax(cut, -1) @ value).mean(0)"),
+    Mistake("last-part-alone", "You returned the last part only: add to accumulator and denominator instead of starting anew, and replace the old maximum at the end of each round.", "divided = (torch.softmax(cut, -1) @ value)[-1]"),
+]  # fmt: skip
+ONLINE += JOIN + of_attention.SCALE + OF_VALUES
 
 UP_AND_DOWN = torch.tensor([[1.0], [-1.0]]).expand(2, 3)
 RISING_KEYS = torch.linspace(-1.5, 1.5, 5)[:, None].expand(5, 3)
@@ -75,7 +76,6 @@ exercise_9_1 = Exercise(
     without=("scale-after-softmax",),
 )
 
-
 HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20]])
 LEGIBLE = (HEADS + TOKENS + torch.arange(2))[None]  # (1, H_kv, T, d_k)
 
@@ -97,13 +97,13 @@ exercise_9_3 = Exercise(
         Case(draw(3, 5, 2, 7), 3, note="more heads than tokens"),
         Case(draw(3, 1, 5, 2), 7, note="one head for all"),
     ],
-    mistakes={
-        "place = axis": "tile-for-interleave: Your heads come in the order 0, 1, …, 0, 1, …: the copies of a head should be next to each other, 0, 0, …, 1, 1, …, as repeat_interleave makes them.",
-        "axis = 0 OR axis = 2": "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
-        "return x.repeat_interleave(n_rep).reshape(copies.flatten(axis, axis + 1).shape)": "axis-missing: You called repeat_interleave without `dim`, so it repeated each entry: use dim=1, the head axis.",
-        "n_rep = n_rep + 1": "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
-    },
-)
+    mistakes=[
+        Mistake("tile-for-interleave", "Your heads come in the order 0, 1, …, 0, 1, …: the copies of a head should be next to each other, 0, 0, …, 1, 1, …, as repeat_interleave makes them.", "place = axis"),
+        Mistake("wrong-axis", "You repeated axis {axis}: the heads are axis 1.", "axis = 0", "axis = 2"),
+        Mistake("axis-missing", "You called repeat_interleave without `dim`, so it repeated each entry: use dim=1, the head axis.", "return x.repeat_interleave(n_rep).reshape(copies.flatten(axis, axis + 1).shape)"),
+        Mistake("one-repetition-more", "You repeated each head n_rep + 1 times: n_rep counts the original too.", "n_rep = n_rep + 1"),
+    ],
+)  # fmt: skip
 
 
 def join_tokens(first, then, axis):
@@ -131,18 +131,18 @@ def attend_with_cache(query, key, value, cache):
 
 
 RETURN_ALL = "return (output, (keys, values)), with all keys and values so far."
-CACHED = {
-    "diagonal = 0": "causal-from-the-top-left: You started the causal mask at the top left, as with is_causal=True: new token t sees all old tokens and the new ones up to itself.",
-    "diagonal = columns - rows if cache is None else columns": "mask-without-a-cache-only: You mask only without a cache: several new tokens after a cache must not see each other's future either.",
-    "key, value = new": "cache-not-seen: You let new tokens see each other only: their queries should meet the keys of the cache too.",
-    "longer = join_tokens(new, cache, along) if cache else new": "new-in-front: You put the new tokens first: torch.cat((old, new), dim=-2).",
-    "longer = join_tokens(cache[::-1], new, along) if cache else new": "keys-and-values-swapped: You swapped the keys and values of the cache, or used one of them twice: the cache is (keys, values).",
-    "return output, longer[::-1]": f"keys-and-values-swapped: You returned keys and values in the wrong order: {RETURN_ALL}",
-    "along = 1 OR along = 2": "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.",
-    "return output, new": f"only-the-new-returned: You returned only the new keys and values: {RETURN_ALL}",
-    "return output, *longer": f"returned-flat: You returned three parts side by side: {RETURN_ALL}",
-}
-CACHED |= CAUSAL | HIDE | of_attention.SCALE | of_attention.WEIGHING | OF_VALUES
+CACHED = [
+    Mistake("causal-from-the-top-left", "You started the causal mask at the top left, as with is_causal=True: new token t sees all old tokens and the new ones up to itself.", "diagonal = 0"),
+    Mistake("mask-without-a-cache-only", "You mask only without a cache: several new tokens after a cache must not see each other's future either.", "diagonal = columns - rows if cache is None else columns"),
+    Mistake("cache-not-seen", "You let new tokens see each other only: their queries should meet the keys of the cache too.", "key, value = new"),
+    Mistake("new-in-front", "You put the new tokens first: torch.cat((old, new), dim=-2).", "longer = join_tokens(new, cache, along) if cache else new"),
+    Mistake("keys-and-values-swapped", "You swapped the keys and values of the cache, or used one of them twice: the cache is (keys, values).", "longer = join_tokens(cache[::-1], new, along) if cache else new"),
+    Mistake("keys-and-values-swapped", f"You returned keys and values in the wrong order: {RETURN_ALL}", "return output, longer[::-1]"),
+    Mistake("wrong-axis-joined", "You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.", "along = 1", "along = 2"),
+    Mistake("only-the-new-returned", f"You returned only the new keys and values: {RETURN_ALL}", "return output, new"),
+    Mistake("returned-flat", f"You returned three parts side by side: {RETURN_ALL}", "return output, *longer"),
+]  # fmt: skip
+CACHED += CAUSAL + HIDE + of_attention.SCALE + of_attention.WEIGHING + OF_VALUES
 
 
 def case_with_past(past, query, keys, values, **settings):

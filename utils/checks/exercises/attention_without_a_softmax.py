@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.definition import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, Mistake, draw
 
 
 def three(num_tokens, width, d_v):
@@ -35,18 +35,18 @@ exercise_13_1 = Exercise(
         Case(*three(2, 5, 7), note="keys wider than there are tokens"),
         Case(*three(1, 3, 2), note="one token"),
     ],
-    mistakes={
-        "weights = scores.masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num()": "softmax-kept: You took a softmax between the products and the values: leave it out, and the scale too.",
-        "mask = column > -1": "no-causal-mask: You let every query read the state after all tokens had written: let token t read as soon as it has written itself. (If you collect states in a list: one that is changed in place is the same each time.)",
-        "return (weights @ value)[-1:].expand(len(query), -1)": "one-row-for-all: You collected one tensor again and again, so every row is the last output: make a new one for each token.",
-        "last = row - 1": "past-alone: You read the state before adding the token's own key and value: add first, then read.",
-        "mask = column == last": "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
-        "mask = column >= row": "upper-for-lower: You let each token see itself and those after it: it should see itself and those before it.",
-        "query = query * key.shape[-1] ** -0.5": "scaled: You divided the scores by √d_k: leave that out, because there is no softmax.",
-        "scores = key @ query.mT": "roles-swapped: You swapped keys and queries: the keys of the past are in the state, and the token's own query should read it.",
-        "return key.mT @ value": "state-returned: You returned the state after the last token, (d_k, d_v): return what each query reads from it on the way, (T, d_v).",
-    },
-)
+    mistakes=[
+        Mistake("softmax-kept", "You took a softmax between the products and the values: leave it out, and the scale too.", "weights = scores.masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num()"),
+        Mistake("no-causal-mask", "You let every query read the state after all tokens had written: let token t read as soon as it has written itself. (If you collect states in a list: one that is changed in place is the same each time.)", "mask = column > -1"),
+        Mistake("one-row-for-all", "You collected one tensor again and again, so every row is the last output: make a new one for each token.", "return (weights @ value)[-1:].expand(len(query), -1)"),
+        Mistake("past-alone", "You read the state before adding the token's own key and value: add first, then read.", "last = row - 1"),
+        Mistake("own-token-alone", "You overwrote the state of the earlier tokens: add to it, state = state + …", "mask = column == last"),
+        Mistake("upper-for-lower", "You let each token see itself and those after it: it should see itself and those before it.", "mask = column >= row"),
+        Mistake("scaled", "You divided the scores by √d_k: leave that out, because there is no softmax.", "query = query * key.shape[-1] ** -0.5"),
+        Mistake("roles-swapped", "You swapped keys and queries: the keys of the past are in the state, and the token's own query should read it.", "scores = key @ query.mT"),
+        Mistake("state-returned", "You returned the state after the last token, (d_k, d_v): return what each query reads from it on the way, (T, d_v).", "return key.mT @ value"),
+    ],
+)  # fmt: skip
 
 
 def delta_rule(query, key, value, beta):
@@ -73,19 +73,19 @@ def gated_delta_rule(query, key, value, beta, gate):
     return torch.stack(outputs)
 
 
-DELTA = {
-    "known = 0.0": "no-correction: You wrote v as it is: let the key read the state first, k @ M, and write the difference, v − k @ M.",
-    "beta = torch.ones_like(beta)": "beta-ignored: You didn't use beta: multiply the difference by it.",
-    "state = torch.outer(key[t], change)": "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
-    "state = (1 - beta[t]) * faded + torch.outer(key[t], change)": "whole-matrix-fades: You multiplied the whole state by 1 − beta: keep it as it is, because beta belongs to the difference alone.",
-    "change = beta[t] * value[t] - known": "beta-on-the-value: You multiplied only v by beta: put parentheses around the difference, beta * (v − k @ M).",
-    "change = value[t] - beta[t] * known": "beta-on-what-is-known: You multiplied only what the key reads by beta: put parentheses around the difference, beta * (v − k @ M).",
-    "change = beta[t] * (value[t] + known)": "added-for-subtracted: You added what the key reads: subtract it from v.",
-    "read = query[t] @ faded": "read-before-write: You let the query read before the token has written: write first, then read.",
-    "known = query[t] @ faded": "query-asks-what-is-known: You subtracted what the query reads: subtract what the key reads, k @ M.",
-    "query = query * key.shape[-1] ** -0.5": "scaled: You divided by √d_k: leave that out.",
-    "return state": "state-returned: You returned the state after the last token, (d_k, d_v): return what each query reads on the way, (T, d_v).",
-}
+DELTA = [
+    Mistake("no-correction", "You wrote v as it is: let the key read the state first, k @ M, and write the difference, v − k @ M.", "known = 0.0"),
+    Mistake("beta-ignored", "You didn't use beta: multiply the difference by it.", "beta = torch.ones_like(beta)"),
+    Mistake("own-token-alone", "You overwrote the state of the earlier tokens: add to it, state = state + …", "state = torch.outer(key[t], change)"),
+    Mistake("whole-matrix-fades", "You multiplied the whole state by 1 − beta: keep it as it is, because beta belongs to the difference alone.", "state = (1 - beta[t]) * faded + torch.outer(key[t], change)"),
+    Mistake("beta-on-the-value", "You multiplied only v by beta: put parentheses around the difference, beta * (v − k @ M).", "change = beta[t] * value[t] - known"),
+    Mistake("beta-on-what-is-known", "You multiplied only what the key reads by beta: put parentheses around the difference, beta * (v − k @ M).", "change = value[t] - beta[t] * known"),
+    Mistake("added-for-subtracted", "You added what the key reads: subtract it from v.", "change = beta[t] * (value[t] + known)"),
+    Mistake("read-before-write", "You let the query read before the token has written: write first, then read.", "read = query[t] @ faded"),
+    Mistake("query-asks-what-is-known", "You subtracted what the query reads: subtract what the key reads, k @ M.", "known = query[t] @ faded"),
+    Mistake("scaled", "You divided by √d_k: leave that out.", "query = query * key.shape[-1] ** -0.5"),
+    Mistake("state-returned", "You returned the state after the last token, (d_k, d_v): return what each query reads on the way, (T, d_v).", "return state"),
+]  # fmt: skip
 
 
 def five(num_tokens, *widths):
@@ -110,15 +110,14 @@ exercise_13_2 = Exercise(
     mistakes=DELTA,
 )
 
-GATED = {
-    "gate = torch.ones_like(gate)": "gate-ignored: You didn't use the gate: before a token reads and writes, the state fades, M = gate * M.",
-    "gate = torch.cat((torch.ones(1), gate[:-1]))": "fades-one-token-late: You let the state fade at the end of a token's turn, so each gate acts one token too late: fade first.",
-    "gate = (beta, beta := gate)[0]": "beta-for-gate: You swapped beta and the gate: the gate multiplies the state, beta the difference.",
-    "gate = 1 - gate": "gate-inverted: You multiplied the state by 1 − gate: the gate itself is the share that stays.",
-    "faded = state; state = gate[t] * (faded + torch.outer(key[t], change))": "fades-after-writing: You let the state fade after the token has written, so what is new fades too: let it fade first, before the key reads it.",
-    "known = key[t] @ state": "known-before-fading: You let the key read the state before it fades: let it fade first, M = gate * M, then take k @ M.",
-}
-
+GATED = [
+    Mistake("gate-ignored", "You didn't use the gate: before a token reads and writes, the state fades, M = gate * M.", "gate = torch.ones_like(gate)"),
+    Mistake("fades-one-token-late", "You let the state fade at the end of a token's turn, so each gate acts one token too late: fade first.", "gate = torch.cat((torch.ones(1), gate[:-1]))"),
+    Mistake("beta-for-gate", "You swapped beta and the gate: the gate multiplies the state, beta the difference.", "gate = (beta, beta := gate)[0]"),
+    Mistake("gate-inverted", "You multiplied the state by 1 − gate: the gate itself is the share that stays.", "gate = 1 - gate"),
+    Mistake("fades-after-writing", "You let the state fade after the token has written, so what is new fades too: let it fade first, before the key reads it.", "faded = state; state = gate[t] * (faded + torch.outer(key[t], change))"),
+    Mistake("known-before-fading", "You let the key read the state before it fades: let it fade first, M = gate * M, then take k @ M.", "known = key[t] @ state"),
+]  # fmt: skip
 
 ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
 exercise_13_3 = Exercise(
@@ -131,5 +130,5 @@ exercise_13_3 = Exercise(
         Case(*five(5, 2, 7)[:4], ONCE_0, note="one gate is 0: all is forgotten"),
         Case(*five(1, 3, 2), note="one token"),
     ],
-    mistakes=GATED | DELTA,
+    mistakes=GATED + DELTA,
 )

@@ -2,18 +2,18 @@
 
 import torch
 
-from utils.checks.definition import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, Mistake, draw
 from utils.checks.engine.facts import TRAINING_FACTS, fails_in_half
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import masks as of_masks
 from utils.checks.shared.attention import softmax_of
 from utils.checks.submission import QKV
 
-FORMS = {
-    "mask = torch.eye(rows, columns) > 0": "only-itself: You let each token see itself only, because torch.eye has its ones on the diagonal alone: begin with torch.ones.",
-    "mask = torch.ones(rows, columns) > 0 OR mask = torch.zeros(rows, columns) > 0": "same-everywhere: Your mask is the same everywhere: begin with torch.ones, of which tril makes the upper part 0. (Zeros are zeros already.)",
-    "return mask.log()": "additive-mask: You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.",
-}
+FORMS = [
+    Mistake("only-itself", "You let each token see itself only, because torch.eye has its ones on the diagonal alone: begin with torch.ones.", "mask = torch.eye(rows, columns) > 0"),
+    Mistake("same-everywhere", "Your mask is the same everywhere: begin with torch.ones, of which tril makes the upper part 0. (Zeros are zeros already.)", "mask = torch.ones(rows, columns) > 0", "mask = torch.zeros(rows, columns) > 0"),
+    Mistake("additive-mask", "You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.", "return mask.log()"),
+]  # fmt: skip
 
 
 def causal_mask(num_tokens):
@@ -28,7 +28,7 @@ exercise_5_1 = Exercise(
     right=causal_mask,
     returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
     cases=[*map(Case, (3, 5, 1)), Case(0, note="no token")],
-    mistakes=of_masks.POSITIONS | FORMS,
+    mistakes=of_masks.POSITIONS + FORMS,
 )
 
 
@@ -50,24 +50,23 @@ exercise_5_4 = Exercise(
         Case(torch.tensor([4, 0, 2]), 5, note="an empty sentence"),
         Case([2, 3], 5, note="a list of lengths"),
     ],
-    mistakes={
-        "mask = row >= ends[:, None]": "polarity-inverted: You put True at the padding: True means that a token may be attended to, t < length.",
-        "ends = torch.as_tensor(lengths) + 1": "one-too-many: You counted the place at `length` as real, but it's padding already: positions start at 0, so real is t < length.",
-        "ends = torch.as_tensor(lengths) - 1": "one-too-few: You marked one token too few: positions start at 0, so all below the length are real, t < length.",
-        "row = torch.arange(num_tokens).flip(0)": "left-for-right: You put the padding on the left: a sentence begins at position 0.",
-        "row = torch.arange(ends.max())": "longest-for-num-tokens: You made rows as long as the longest sentence: make them num_tokens = {num_tokens} long.",
-    },
-)
+    mistakes=[
+        Mistake("polarity-inverted", "You put True at the padding: True means that a token may be attended to, t < length.", "mask = row >= ends[:, None]"),
+        Mistake("one-too-many", "You counted the place at `length` as real, but it's padding already: positions start at 0, so real is t < length.", "ends = torch.as_tensor(lengths) + 1"),
+        Mistake("one-too-few", "You marked one token too few: positions start at 0, so all below the length are real, t < length.", "ends = torch.as_tensor(lengths) - 1"),
+        Mistake("left-for-right", "You put the padding on the left: a sentence begins at position 0.", "row = torch.arange(num_tokens).flip(0)"),
+        Mistake("longest-for-num-tokens", "You made rows as long as the longest sentence: make them num_tokens = {num_tokens} long.", "row = torch.arange(ends.max())"),
+    ],
+)  # fmt: skip
 
-
-MASKED = {
-    "hidden = scores; weights = soft": "mask-not-used: Your mask has no effect: fill the scores with -inf where it is False. (masked_fill returns a new tensor, so use its result.)",
-    "mask = ~mask": "polarity-inverted: You hid the allowed positions: hide those at which the mask is False, ~mask.",
-    "weights = soft.masked_fill(mask, 0.0)": "polarity-inverted: You set the allowed weights to 0: fill at ~mask both times.",
-    "hidden = scores.masked_fill(~mask, 0.0)": "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so the others no longer sum to 1. Use -inf.",
-}
-MASKED |= of_masks.EMPTY_ROWS | of_masks.HIDE | of_attention.AXIS
-MASKED |= of_attention.FIXED_AXIS | of_attention.SOFTMAX | of_attention.NO_MASK
+MASKED = [
+    Mistake("mask-not-used", "Your mask has no effect: fill the scores with -inf where it is False. (masked_fill returns a new tensor, so use its result.)", "hidden = scores; weights = soft"),
+    Mistake("polarity-inverted", "You hid the allowed positions: hide those at which the mask is False, ~mask.", "mask = ~mask"),
+    Mistake("polarity-inverted", "You set the allowed weights to 0: fill at ~mask both times.", "weights = soft.masked_fill(mask, 0.0)"),
+    Mistake("zero-for-minus-infinity", "You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so the others no longer sum to 1. Use -inf.", "hidden = scores.masked_fill(~mask, 0.0)"),
+]  # fmt: skip
+MASKED += of_masks.EMPTY_ROWS + of_masks.HIDE + of_attention.AXIS
+MASKED += of_attention.FIXED_AXIS + of_attention.SOFTMAX + of_attention.NO_MASK
 
 
 def booleans(*rows):
@@ -105,9 +104,8 @@ exercise_5_3 = Exercise(
     ],
 )
 
-
-IN_LAYER = of_masks.CAUSAL | of_masks.HIDE | of_masks.CUT | of_attention.OF_INPUT
-IN_LAYER |= of_attention.SCALE | of_attention.WEIGHING | of_attention.PROJECT
+IN_LAYER = of_masks.CAUSAL + of_masks.HIDE + of_masks.CUT + of_attention.OF_INPUT
+IN_LAYER += of_attention.SCALE + of_attention.WEIGHING + of_attention.PROJECT
 
 
 def causal_attention(learned, x):

@@ -2,23 +2,23 @@
 
 import torch
 
-from utils.checks.definition import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, Mistake, draw
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 
-SOFT = {
-    "dim = (*range(scores.dim()),)": "softmax-over-everything: You took the maximum and the sum of all entries: both should run along `dim`, with `keepdim=True`.",
-    "total = exps.sum()": "softmax-over-everything: You summed over all entries: sum along `dim` only, with `keepdim=True`.",
-    "dim = -1 OR total = exps.sum(-1, True)": "dim-ignored: You used the last axis although `dim` asks for another one: maximum and sum should run along `dim`.",
-    "dim = 0 if dim == -1 else dim": "wrong-axis: You used axis 0 where no `dim` is given: the default should be -1.",
-    "maximum = scores.mean(dim, True)": "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
-    "maximum = 0": of_attention.NO_MAXIMUM,
-    "maximum = scores.max()": of_attention.ONE_MAXIMUM,
-    "total = exps.sum(dim)": of_attention.NO_KEEPDIM,
-    "total = 1": of_attention.NOT_DIVIDED,
-    "exps = scores": of_attention.NO_EXPONENTIAL,
-    "return scores": "softmax-missing: You returned the scores as they are: turn them into weights with a softmax.",
-}
+SOFT = [
+    Mistake("softmax-over-everything", "You took the maximum and the sum of all entries: both should run along `dim`, with `keepdim=True`.", "dim = (*range(scores.dim()),)"),
+    Mistake("softmax-over-everything", "You summed over all entries: sum along `dim` only, with `keepdim=True`.", "total = exps.sum()"),
+    Mistake("dim-ignored", "You used the last axis although `dim` asks for another one: maximum and sum should run along `dim`.", "dim = -1", "total = exps.sum(-1, True)"),
+    Mistake("wrong-axis", "You used axis 0 where no `dim` is given: the default should be -1.", "dim = 0 if dim == -1 else dim"),
+    Mistake("mean-subtracted", "You subtracted the mean, so a score far above it still overflows: subtract the maximum.", "maximum = scores.mean(dim, True)"),
+    Mistake(*of_attention.NO_MAXIMUM, "maximum = 0"),
+    Mistake(*of_attention.ONE_MAXIMUM, "maximum = scores.max()"),
+    Mistake(*of_attention.NO_KEEPDIM, "total = exps.sum(dim)"),
+    Mistake(*of_attention.NOT_DIVIDED, "total = 1"),
+    Mistake(*of_attention.NO_EXPONENTIAL, "exps = scores"),
+    Mistake("softmax-missing", "You returned the scores as they are: turn them into weights with a softmax.", "return scores"),
+]  # fmt: skip
 
 
 def softmax(scores, dim=-1):
@@ -46,20 +46,19 @@ exercise_3_3 = Exercise(
 
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
-WEIGHTS = of_attention.NO_MASK | {
-    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 down each column: each row should sum to 1, so use dim=-1.",
-    "scores = products / x.shape[-1] ** 0.5": "scaled: You divided the scores by a square root: leave that out. Here they are the plain dot products.",
-    "products = query * key": "multiplied-by-entry: You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.",
-    "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)": "diagonal-masked: You hid each token from itself: it may take from itself too.",
-}
-WEIGHING = of_attention.AXIS | of_attention.SOFTMAX | of_attention.SCORE | WEIGHTS
-ONE_ROW = {
-    "return weights[0]": "first-row-alone: You returned the row of the first word: give every word a row, with `x @ x.T`. (In a loop over the words, the `return` may stand inside it, so that it ends with the first one.)",
-    "return weights[1] OR return weights[2] OR return weights[-1]": "one-row-alone: You returned the row of one word: give every word a row, with `x @ x.T`.",
-}
-CONTEXT = {
-    "return x + output": "tokens-added: You added the token itself to its context vector: its own share is in the weighted sum already.",
-}
+WEIGHTS = of_attention.NO_MASK + [
+    Mistake("softmax-over-queries", "The weights that you use sum to 1 down each column: each row should sum to 1, so use dim=-1.", "dim = -2"),
+    Mistake("scaled", "You divided the scores by a square root: leave that out. Here they are the plain dot products.", "scores = products / x.shape[-1] ** 0.5"),
+    Mistake("multiplied-by-entry", "You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.", "products = query * key"),
+    Mistake("diagonal-masked", "You hid each token from itself: it may take from itself too.", "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)"),
+]  # fmt: skip
+AXIS = [m for m in of_attention.AXIS if m.name != "softmax-over-queries"]
+WEIGHING = AXIS + of_attention.SOFTMAX + of_attention.SCORE + WEIGHTS
+ONE_ROW = [
+    Mistake("first-row-alone", "You returned the row of the first word: give every word a row, with `x @ x.T`. (In a loop over the words, the `return` may stand inside it, so that it ends with the first one.)", "return weights[0]"),
+    Mistake("one-row-alone", "You returned the row of one word: give every word a row, with `x @ x.T`.", "return weights[1]", "return weights[2]", "return weights[-1]"),
+]  # fmt: skip
+CONTEXT = [Mistake("tokens-added", "You added the token itself to its context vector: its own share is in the weighted sum already.", "return x + output")]  # fmt: skip
 
 
 def attention_weights(x):
@@ -87,9 +86,7 @@ def context_vectors(x):
 
 TOKENS = [Case(draw(*size)) for size in ((3, 2), (2, 7), (5, 5), (7, 3))]
 # The scores are symmetric, so sums that have lost their axis are those of the columns.
-SUMMED = {
-    "softmax-over-queries": (r"\.sum\((?!.*(keepdim|True))", of_attention.NO_KEEPDIM)
-}
+SUMMED = {"softmax-over-queries": (r"\.sum\((?!.*(keepdim|True))", of_attention.NO_KEEPDIM)}  # fmt: skip
 # Only 3.3 asks for a softmax that doesn't overflow.
 ANY = ("maximum-not-subtracted", "global-maximum-subtracted")
 
@@ -98,7 +95,7 @@ exercise_3_1 = Exercise(
     right=attention_weights,
     returns="the weights (T, T): a row for each word that looks, which sums to 1",
     cases=TOKENS,
-    mistakes=WEIGHING | ONE_ROW,
+    mistakes=WEIGHING + ONE_ROW,
     without=ANY,
     in_code=SUMMED,
 )
@@ -107,7 +104,7 @@ exercise_3_2 = Exercise(
     right=context_vectors,
     returns="the context vectors (T, D), one for each token",
     cases=TOKENS,
-    mistakes=WEIGHING | of_attention.AVERAGE | CONTEXT,
+    mistakes=WEIGHING + of_attention.AVERAGE + CONTEXT,
     without=(*ANY, "keys-for-values"),  # both are the tokens
     in_code=SUMMED,
 )

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.definition import Case, Exercise, draw, integers
+from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw, integers
 
 
 def set_in_every_row(ids, num_classes):
@@ -13,7 +13,7 @@ def set_in_every_row(ids, num_classes):
     return hot.view(*ids.shape, num_classes)
 
 
-FIXED_TYPE = "one-hot-of-fixed-type: Your code works for float32 only: give each tensor that you make the table's own type, such as `one_hot.to(table.dtype)` or `torch.zeros(…, dtype=table.dtype)`, and leave the table as it is."
+FIXED_TYPE = Diagnosis("one-hot-of-fixed-type", "Your code works for float32 only: give each tensor that you make the table's own type, such as `one_hot.to(table.dtype)` or `torch.zeros(…, dtype=table.dtype)`, and leave the table as it is.")  # fmt: skip
 
 
 def is_of_fixed_type(embed):
@@ -43,18 +43,18 @@ exercise_2_1 = Exercise(
         Case(torch.tensor([1, 2]), draw(3, 2).double(), note="float64"),
         Case(torch.zeros(0, dtype=torch.long), draw(5, 3), note="no ids"),
     ],
-    mistakes={
-        "hot = F.one_hot(ids)": "class-count-missing: You called `F.one_hot(ids)`, which stops at the largest id: pass `num_classes=len(table)`.",
-        "cast = hot": "integer-one-hot: You multiplied integers from `F.one_hot` with a table of floats: convert them with `.to(table.dtype)` first.",
-        "cast = hot.float()": FIXED_TYPE,
-        "hot = set_in_every_row(ids, V)": "one-hot-in-every-row: You set the places of all ids in every row: set one place per row, as F.one_hot(ids, num_classes) does for ids of any shape.",
-        "hot = torch.zeros(len(ids), V, dtype=int).index_put((torch.arange(len(ids)), ids), torch.tensor(1))": "one-axis-only: Your code needs ids with exactly one axis: F.one_hot(ids, num_classes) takes any shape.",
-        "hot = F.one_hot((ids - 1) % V, V) OR hot = F.one_hot(ids, V + 1)[..., 1:]": "ids-from-one: You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.",
-        "return cast @ table * D**0.5": "scaled: You multiplied by √D: return the rows of the table as they are.",
-    },
+    mistakes=[
+        Mistake("class-count-missing", "You called `F.one_hot(ids)`, which stops at the largest id: pass `num_classes=len(table)`.", "hot = F.one_hot(ids)"),
+        Mistake("integer-one-hot", "You multiplied integers from `F.one_hot` with a table of floats: convert them with `.to(table.dtype)` first.", "cast = hot"),
+        Mistake(*FIXED_TYPE, "cast = hot.float()"),
+        Mistake("one-hot-in-every-row", "You set the places of all ids in every row: set one place per row, as F.one_hot(ids, num_classes) does for ids of any shape.", "hot = set_in_every_row(ids, V)"),
+        Mistake("one-axis-only", "Your code needs ids with exactly one axis: F.one_hot(ids, num_classes) takes any shape.", "hot = torch.zeros(len(ids), V, dtype=int).index_put((torch.arange(len(ids)), ids), torch.tensor(1))"),
+        Mistake("ids-from-one", "You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.", "hot = F.one_hot((ids - 1) % V, V)", "hot = F.one_hot(ids, V + 1)[..., 1:]"),
+        Mistake("scaled", "You multiplied by √D: return the rows of the table as they are.", "return cast @ table * D**0.5"),
+    ],
     facts=[is_of_fixed_type],
     cut={"ids": torch.zeros(1, 1, 1, dtype=torch.long)},  # of a table with one row
-)
+)  # fmt: skip
 
 
 def sinusoidal_positions(num_positions, d_model):
@@ -75,14 +75,14 @@ exercise_2_2 = Exercise(
     returns="a table (T, D): sines on the even features, cosines on the odd ones",
     cases=[Case(3, 4), Case(31, 6), Case(200, 2, note="a single pair")],
     cut={"num_positions": 1, "d_model": 2},
-    mistakes={
-        "table = torch.cat(waves, dim=-1)": "halves-for-alternating: You put all sines first and all cosines after them: alternate, `table[:, 0::2]` for sines and `table[:, 1::2]` for cosines.",
-        "waves = angles[:, 0::2].cos(), angles[:, 1::2].sin()": "sine-and-cosine-swapped: You swapped sine and cosine: the sine belongs on even features, so that position 0 is [0, 1, …].",
-        "features = torch.arange(d_model, dtype=torch.float64)": "exponent-of-feature: You gave every feature a frequency of its own: sine and cosine of a pair share one, with the exponent 2i/D.",
-        "exponent = features / 2 / d_model": "exponent-halved: Your exponent is i/D, half of what it should be: 2i is the number of the even feature, `torch.arange(0, d_model, 2) / d_model`.",
-        "divisor = base**features / d_model": "power-before-division: You divided the power by D, because Python takes the power first: put the exponent in parentheses, 10000 ** (even / d_model).",
-        "positions = torch.arange(1, num_positions + 1)[:, None]": "positions-from-one: You counted positions from 1: position 0 should be [0, 1, 0, 1, …].",
-        "base = 1000": "wrong-base: You used a base of about {base:,.0f}: use 10,000.",
-        "angles = positions * divisor": "multiplied-for-divided: You multiplied the positions with 10000^(2i/D): divide them by it, so that later features turn more slowly.",
-    },
-)
+    mistakes=[
+        Mistake("halves-for-alternating", "You put all sines first and all cosines after them: alternate, `table[:, 0::2]` for sines and `table[:, 1::2]` for cosines.", "table = torch.cat(waves, dim=-1)"),
+        Mistake("sine-and-cosine-swapped", "You swapped sine and cosine: the sine belongs on even features, so that position 0 is [0, 1, …].", "waves = angles[:, 0::2].cos(), angles[:, 1::2].sin()"),
+        Mistake("exponent-of-feature", "You gave every feature a frequency of its own: sine and cosine of a pair share one, with the exponent 2i/D.", "features = torch.arange(d_model, dtype=torch.float64)"),
+        Mistake("exponent-halved", "Your exponent is i/D, half of what it should be: 2i is the number of the even feature, `torch.arange(0, d_model, 2) / d_model`.", "exponent = features / 2 / d_model"),
+        Mistake("power-before-division", "You divided the power by D, because Python takes the power first: put the exponent in parentheses, 10000 ** (even / d_model).", "divisor = base**features / d_model"),
+        Mistake("positions-from-one", "You counted positions from 1: position 0 should be [0, 1, 0, 1, …].", "positions = torch.arange(1, num_positions + 1)[:, None]"),
+        Mistake("wrong-base", "You used a base of about {base:,.0f}: use 10,000.", "base = 1000"),
+        Mistake("multiplied-for-divided", "You multiplied the positions with 10000^(2i/D): divide them by it, so that later features turn more slowly.", "angles = positions * divisor"),
+    ],
+)  # fmt: skip

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.definition import Case, Exercise, draw
+from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import TRAINING_FACTS
 from utils.checks.engine.guard import attempt
 from utils.checks.shared import attention as of_attention
@@ -22,7 +22,7 @@ def not_divided(runs, fails, where):
     runs()
     if isinstance(attempt(fails).error, ValueError):
         return None
-    return f"width-not-divided: You don't raise a ValueError{where}, although 3 heads don't divide 8 features. Test that yourself with `%` and `raise ValueError(...)`: an assert and PyTorch's own error are other errors, and rounding loses features."
+    return Diagnosis("width-not-divided", f"You don't raise a ValueError{where}, although 3 heads don't divide 8 features. Test that yourself with `%` and `raise ValueError(...)`: an assert and PyTorch's own error are other errors, and rounding loses features.")  # fmt: skip
 
 
 def split_not_divided(answer):
@@ -66,7 +66,7 @@ exercise_6_2 = Exercise(
     is_trained=True,
     right=merge_heads,
     returns="for the heads x (B, H, T, d_k) the tensor (B, T, H*d_k) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
-    mistakes=of_heads.MERGE | of_heads.ALONE,
+    mistakes=of_heads.MERGE + of_heads.ALONE,
     cases=[
         Case(split_heads(LEGIBLE, 2).contiguous(), note=NOTE),
         Case(draw(2, 3, 7, 5)),
@@ -75,19 +75,18 @@ exercise_6_2 = Exercise(
     ],
 )
 
-
-HEADS = {
-    "width = learned.build.d_out": "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √d_k, the root of one head's width.",
-    "width = num_heads": "scale-of-heads: You divided the scores by √{num_heads}, the root of the number of heads: divide by √d_k, the root of one head's width.",
-    "rows, columns = num_heads, num_heads OR rows, columns = d_k, d_k": of_masks.OTHER_AXIS,
-    "dim = 1 OR dim = 1; hidden = scores.masked_fill(~mask, -1e9)": "softmax-over-heads: You used dim=1, which is the head axis: use dim=-1, so that the weights sum to 1 over the keys.",
-    "products = query @ key.transpose(1, 2)": "heads-and-words-exchanged: You exchanged heads and words of `k`: exchange its last two axes, `k.mT`.",
-    "projected = joined.mT.flatten(0, 1) @ learned.out_proj": "merged-twice: You merged the heads twice. If you did it in `attend`, `forward` already does this: return `weights @ v`.",
-}
-IN_LAYER = of_attention.SCALE | of_attention.OF_INPUT | HEADS
-IN_LAYER |= of_masks.CAUSAL | of_masks.HIDE | of_masks.CUT
-IN_LAYER |= of_heads.IN_LAYER | of_heads.SPLIT | of_heads.MERGE | of_heads.OUT
-IN_LAYER |= of_attention.WEIGHING | of_attention.PROJECT
+HEADS = [
+    Mistake("scale-of-all-heads", "You divided the scores by √{width}, the root of d_out, all heads together: divide by √d_k, the root of one head's width.", "width = learned.build.d_out"),
+    Mistake("scale-of-heads", "You divided the scores by √{num_heads}, the root of the number of heads: divide by √d_k, the root of one head's width.", "width = num_heads"),
+    Mistake(*of_masks.OTHER_AXIS, "rows, columns = num_heads, num_heads", "rows, columns = d_k, d_k"),
+    Mistake("softmax-over-heads", "You used dim=1, which is the head axis: use dim=-1, so that the weights sum to 1 over the keys.", "dim = 1", "dim = 1; hidden = scores.masked_fill(~mask, -1e9)"),
+    Mistake("heads-and-words-exchanged", "You exchanged heads and words of `k`: exchange its last two axes, `k.mT`.", "products = query @ key.transpose(1, 2)"),
+    Mistake("merged-twice", "You merged the heads twice. If you did it in `attend`, `forward` already does this: return `weights @ v`.", "projected = joined.mT.flatten(0, 1) @ learned.out_proj"),
+]  # fmt: skip
+IN_LAYER = of_attention.SCALE + of_attention.OF_INPUT + HEADS
+IN_LAYER += of_masks.CAUSAL + of_masks.HIDE + of_masks.CUT
+IN_LAYER += of_heads.IN_LAYER + of_heads.SPLIT + of_heads.MERGE + of_heads.OUT
+IN_LAYER += of_attention.WEIGHING + of_attention.PROJECT
 
 
 def multi_head_attention(learned, x):

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.definition import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, Mistake, draw
 
 
 def as_pairs(a, b):
@@ -45,18 +45,18 @@ exercise_10_1 = Exercise(
         Case(draw(1, 6), torch.tensor([100]), note="one token, far from the start"),
     ],
     cut={"x": draw(1, 1, 1, 2)},  # whose features are pairs
-    mistakes={
-        "wide = of_halves(angles, angles); partners = of_halves(-x.chunk(2, -1)[1], x.chunk(2, -1)[0])": "halves-for-pairs: You paired feature i with feature i + d_k/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.",
-        "laid = rotated.mT.flatten(-2)": "halves-for-pairs: You put all first features before all second ones: make them neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.",
-        "positions = positions + 1": "positions-from-one: You rotated each token one step too far: position 0 should rotate nothing.",
-        "positions = torch.arange(x.shape[-2])": "positions-ignored: You numbered the rows 0, 1, 2 … whatever `positions` says: use the positions as they are, because with a cache they don't start at 0.",
-        "angles = -positions[:, None] * speeds": "rotated-backwards: You rotated clockwise, by −angle: the pair (u, w) should become (u·cos − w·sin, u·sin + w·cos).",
-        "base = 10000.0": "base-ignored: You used the base 10,000 always: use the argument `base`.",
-        "exponents = even / D / 2": "exponent-halved: Your exponent is −p/d_k, half of what it should be: 2p is the number of the even feature, `torch.arange(0, d_k, 2)`.",
-        "rotated = own + torch.cat((sin, cos), -1)": "added-not-rotated: You added sines and cosines to x: rotate x, by a product.",
-        "partners = as_pairs(-b, a * angles.cos() - b * angles.sin())": "overwritten-too-early: You changed the first feature before the second was computed from it: `x[..., 0::2]` is a view, so compute both before you write.",
-    },
-)
+    mistakes=[
+        Mistake("halves-for-pairs", "You paired feature i with feature i + d_k/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.", "wide = of_halves(angles, angles); partners = of_halves(-x.chunk(2, -1)[1], x.chunk(2, -1)[0])"),
+        Mistake("halves-for-pairs", "You put all first features before all second ones: make them neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.", "laid = rotated.mT.flatten(-2)"),
+        Mistake("positions-from-one", "You rotated each token one step too far: position 0 should rotate nothing.", "positions = positions + 1"),
+        Mistake("positions-ignored", "You numbered the rows 0, 1, 2 … whatever `positions` says: use the positions as they are, because with a cache they don't start at 0.", "positions = torch.arange(x.shape[-2])"),
+        Mistake("rotated-backwards", "You rotated clockwise, by −angle: the pair (u, w) should become (u·cos − w·sin, u·sin + w·cos).", "angles = -positions[:, None] * speeds"),
+        Mistake("base-ignored", "You used the base 10,000 always: use the argument `base`.", "base = 10000.0"),
+        Mistake("exponent-halved", "Your exponent is −p/d_k, half of what it should be: 2p is the number of the even feature, `torch.arange(0, d_k, 2)`.", "exponents = even / D / 2"),
+        Mistake("added-not-rotated", "You added sines and cosines to x: rotate x, by a product.", "rotated = own + torch.cat((sin, cos), -1)"),
+        Mistake("overwritten-too-early", "You changed the first feature before the second was computed from it: `x[..., 0::2]` is a view, so compute both before you write.", "partners = as_pairs(-b, a * angles.cos() - b * angles.sin())"),
+    ],
+)  # fmt: skip
 
 
 def below_the_diagonal(call, num_heads, num_tokens):
@@ -82,13 +82,13 @@ exercise_10_2 = Exercise(
     returns="a bias (H, T, T): -2^(-8(h+1)/H) * (i - j) for j <= i, anything above",
     observe=below_the_diagonal,
     cases=[Case(2, 3), Case(3, 7), Case(8, 11), Case(1, 5, note="one head")],
-    mistakes={
-        "return slopes[:, None, None] * distance": "slope-sign: Your bias grows with the distance, so distant keys are preferred: it should be a penalty, -slope * (i - j).",
-        "heads = torch.arange(float(num_heads))": "first-slope-one: You gave head 0 the slope 1: the exponent is -8(h + 1)/H.",
-        "exponents = -heads": "heads-not-shared-out: You used the slopes 1/2, 1/4, 1/8 …, which are right for 8 heads only: the exponent is -8(h + 1)/H.",
-        "slopes = 2**-8 * heads / num_heads": "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).",
-        "slopes = 2 ** exponents.flip(0)": "slopes-reversed: You put the slopes in reverse order: head 0 should be the steepest.",
-        "distance = places[:, None] - places + 1": "distance-from-one: You counted distances from 1: the diagonal should be 0.",
-        "distance = places.flip(0).expand(num_tokens, -1)": "key-place-alone: You used the position of the key, or counted from the last token: use the distance to the query, zero on the diagonal.",
-    },
-)
+    mistakes=[
+        Mistake("slope-sign", "Your bias grows with the distance, so distant keys are preferred: it should be a penalty, -slope * (i - j).", "return slopes[:, None, None] * distance"),
+        Mistake("first-slope-one", "You gave head 0 the slope 1: the exponent is -8(h + 1)/H.", "heads = torch.arange(float(num_heads))"),
+        Mistake("heads-not-shared-out", "You used the slopes 1/2, 1/4, 1/8 …, which are right for 8 heads only: the exponent is -8(h + 1)/H.", "exponents = -heads"),
+        Mistake("linear-slopes", "Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).", "slopes = 2**-8 * heads / num_heads"),
+        Mistake("slopes-reversed", "You put the slopes in reverse order: head 0 should be the steepest.", "slopes = 2 ** exponents.flip(0)"),
+        Mistake("distance-from-one", "You counted distances from 1: the diagonal should be 0.", "distance = places[:, None] - places + 1"),
+        Mistake("key-place-alone", "You used the position of the key, or counted from the last token: use the distance to the query, zero on the diagonal.", "distance = places.flip(0).expand(num_tokens, -1)"),
+    ],
+)  # fmt: skip

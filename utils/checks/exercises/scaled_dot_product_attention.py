@@ -2,16 +2,14 @@
 
 import torch
 
-from utils.checks.definition import Case, Exercise, draw
+from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import changes_in_training, no_gradient
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 from utils.checks.submission import QKV
 
-IN_FUNCTION = of_attention.SCALE | of_attention.OF_VALUES | of_attention.NO_MASK
-IN_FUNCTION |= of_attention.WEIGHING | {
-    "return output, query @ key.mT / width**0.5": "scores-returned: You returned the scores as the weights: return what the softmax makes of them.",
-}
+IN_FUNCTION = of_attention.SCALE + of_attention.OF_VALUES + of_attention.NO_MASK
+IN_FUNCTION += of_attention.WEIGHING + [Mistake("scores-returned", "You returned the scores as the weights: return what the softmax makes of them.", "return output, query @ key.mT / width**0.5")]  # fmt: skip
 # One token is far shorter than the others, whose scores make exp() overflow: neither
 # no maximum nor one for all rows will do.
 FAR = torch.tensor([[1.0], [60.0], [60.0]])
@@ -52,12 +50,12 @@ def created_in_order(module, learned):
     """Name matrices made in another order: the same seed gives them other numbers."""
     made = [name.partition(".")[0] for name, _ in module.named_parameters()]
     made = [name for name in dict.fromkeys(made) if name in QKV]
-    text = f"created-in-another-order: You made the matrices in the order {', '.join(made)}: make them in the order W_query, W_key, W_value, so that a seed gives everybody the same numbers."
-    return text if made != [*QKV] else None
+    wrong = Diagnosis("created-in-another-order", f"You made the matrices in the order {', '.join(made)}: make them in the order W_query, W_key, W_value, so that a seed gives everybody the same numbers.")  # fmt: skip
+    return wrong if made != [*QKV] else None
 
 
-IN_MODULE = of_attention.OF_INPUT | of_attention.PROJECT
-IN_MODULE |= of_attention.SCALE | of_attention.WEIGHING | of_attention.NO_MASK
+IN_MODULE = of_attention.OF_INPUT + of_attention.PROJECT
+IN_MODULE += of_attention.SCALE + of_attention.WEIGHING + of_attention.NO_MASK
 
 
 def self_attention(learned, x):

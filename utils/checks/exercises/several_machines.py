@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.definition import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, Mistake, draw
 from utils.checks.shared.joining import JOIN
 
 
@@ -38,19 +38,19 @@ exercise_16_1 = Exercise(
         mlp(1, 3, 2, 5, 2, 3, note="two sentences"),
         mlp(0, 1, 7, 2, 3, note="one process does it all"),
     ],
-    mistakes={
-        "part = active @ W_2[own].mT OR part = active @ W_2.chunk(count)[rank].mT": "rows-of-W_2: You took rows of W_2: it is (D, U), so this process has some of its columns, W_2.chunk(count, dim=1)[rank].",
-        "second_bias = b_2": "bias-in-each-part: You added b_2 in every process, so the sum would hold it {count} times: add it in process 0 only.",
-        "second_bias = b_2 / count": "bias-shared-out: You added b_2 / {count} in every process. The sum over all processes is still right, but only process 0 should add b_2.",
-        "second_bias = 0.0": "second-bias-missing: b_2 is missing: process 0 should add it to its part.",
-        "first_bias = 0.0": "first-bias-missing: b_1 is missing: each hidden unit of this process needs its own entry of b_1.",
-        "own = slice(size)": "always-the-first-part: You took the hidden units of process 0 whatever the rank: begin at rank × U / count.",
-        "own = slice(rank, None, count)": "units-dealt-out: You dealt the hidden units out in turn. The sum over all processes is still right, but here each process should take units that are neighbours, as `chunk` cuts them.",
-        "active = hidden.relu()": "relu-for-gelu: You applied ReLU: apply F.gelu.",
-        "active = hidden": "activation-missing: You left out the activation function: apply F.gelu between the two matrices.",
-        "active = hidden; second_bias = 0.0; return F.gelu(part) + (b_2 if rank == 0 else 0.0)": "activation-at-the-end: You applied F.gelu to the part and not to the hidden units: it belongs between the two matrices.",
-    },
-)
+    mistakes=[
+        Mistake("rows-of-W_2", "You took rows of W_2: it is (D, U), so this process has some of its columns, W_2.chunk(count, dim=1)[rank].", "part = active @ W_2[own].mT", "part = active @ W_2.chunk(count)[rank].mT"),
+        Mistake("bias-in-each-part", "You added b_2 in every process, so the sum would hold it {count} times: add it in process 0 only.", "second_bias = b_2"),
+        Mistake("bias-shared-out", "You added b_2 / {count} in every process. The sum over all processes is still right, but only process 0 should add b_2.", "second_bias = b_2 / count"),
+        Mistake("second-bias-missing", "b_2 is missing: process 0 should add it to its part.", "second_bias = 0.0"),
+        Mistake("first-bias-missing", "b_1 is missing: each hidden unit of this process needs its own entry of b_1.", "first_bias = 0.0"),
+        Mistake("always-the-first-part", "You took the hidden units of process 0 whatever the rank: begin at rank × U / count.", "own = slice(size)"),
+        Mistake("units-dealt-out", "You dealt the hidden units out in turn. The sum over all processes is still right, but here each process should take units that are neighbours, as `chunk` cuts them.", "own = slice(rank, None, count)"),
+        Mistake("relu-for-gelu", "You applied ReLU: apply F.gelu.", "active = hidden.relu()"),
+        Mistake("activation-missing", "You left out the activation function: apply F.gelu between the two matrices.", "active = hidden"),
+        Mistake("activation-at-the-end", "You applied F.gelu to the part and not to the hidden units: it belongs between the two matrices.", "active = hidden; second_bias = 0.0; return F.gelu(part) + (b_2 if rank == 0 else 0.0)"),
+    ],
+)  # fmt: skip
 
 
 def finite(top):
@@ -79,17 +79,17 @@ def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
     return parts(scores, draw(sum(cuts), width, seed=1), cuts, *hidden, **settings)
 
 
-FORMS = {
-    "joined = (factors * outputs).mean(0) OR total = (factors * sums).mean(0) OR joined = (factors * outputs).mean(0); total = (factors * sums).mean(0)": "mean-for-sum: You took a mean over the parts, of the accumulators or of the denominators: add them up over the first axis.",
-    "joined = (factors * outputs).sum(0) / total OR joined = ((factors * outputs).sum(0) / total).nan_to_num()": "divided: You divided the accumulator by the denominator: return it undivided, so that more parts can follow.",
-    "base = 0.0 OR base = 0.0; maximum = torch.zeros_like(top[..., 0])": "maximum-not-subtracted: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
-    "base = top": "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞): subtract 0 there.",
-    "maximum = base[..., 0]": "maximum-made-finite: You returned the maximum 0 for a token with nothing to attend to in any part: return −∞, from which only the factors need 0.",
-    "top = maxima.amax(1, keepdim=True)": "maximum-of-each-part: You took the maximum over the tokens of each part: take it over the parts, for each token, maxima.amax(dim=0).",
-    "top = maxima.amax()": "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
-    "return joined, total.squeeze(-1), maximum OR return maximum, total.squeeze(-1), joined OR return maximum, joined, total.squeeze(-1)": "another-order: You returned the three in another order: accumulators come first, then maxima and denominators.",
-    "joined = (factors * sums * outputs).sum(0)": "sums-used-twice: You multiplied the accumulators by their denominators: they aren't divided yet, so they need the factors only.",
-}
+FORMS = [
+    Mistake("mean-for-sum", "You took a mean over the parts, of the accumulators or of the denominators: add them up over the first axis.", "joined = (factors * outputs).mean(0)", "total = (factors * sums).mean(0)", "joined = (factors * outputs).mean(0); total = (factors * sums).mean(0)"),
+    Mistake("divided", "You divided the accumulator by the denominator: return it undivided, so that more parts can follow.", "joined = (factors * outputs).sum(0) / total", "joined = ((factors * outputs).sum(0) / total).nan_to_num()"),
+    Mistake("maximum-not-subtracted", "You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.", "base = 0.0", "base = 0.0; maximum = torch.zeros_like(top[..., 0])"),
+    Mistake("empty-row-nan", "You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞): subtract 0 there.", "base = top"),
+    Mistake("maximum-made-finite", "You returned the maximum 0 for a token with nothing to attend to in any part: return −∞, from which only the factors need 0.", "maximum = base[..., 0]"),
+    Mistake("maximum-of-each-part", "You took the maximum over the tokens of each part: take it over the parts, for each token, maxima.amax(dim=0).", "top = maxima.amax(1, keepdim=True)"),
+    Mistake("one-maximum-for-all", "You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).", "top = maxima.amax()"),
+    Mistake("another-order", "You returned the three in another order: accumulators come first, then maxima and denominators.", "return joined, total.squeeze(-1), maximum", "return maximum, total.squeeze(-1), joined", "return maximum, joined, total.squeeze(-1)"),
+    Mistake("sums-used-twice", "You multiplied the accumulators by their denominators: they aren't divided yet, so they need the factors only.", "joined = (factors * sums * outputs).sum(0)"),
+]  # fmt: skip
 
 THREE_KEYS = torch.tensor([[1.0, 2, 4]]).log(), torch.tensor([[6.0], [12], [3]])
 FIRST, BOTH = (0, slice(2)), [(0, slice(2, 6)), (1, slice(4, 6))]
@@ -122,5 +122,5 @@ exercise_16_2 = Exercise(
         drawn(3, 2, [2, 2, 1], scale=300.0, note="large scores"),
         drawn(3, 2, [2, 2], FIRST, shift=-900.0, note="very low scores"),
     ],
-    mistakes=FORMS | JOIN,
+    mistakes=FORMS + JOIN,
 )

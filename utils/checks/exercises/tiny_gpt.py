@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks.definition import Case, Exercise, draw, integers
+from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw, integers
 from utils.checks.engine import facts
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
@@ -38,9 +38,10 @@ def right_half(x, part, norm=layer_norm):
 def norms_missing(module, learned):
     """Name a norm that is missing, or has no weight to learn."""
     parameters = dict(module.named_parameters(remove_duplicate=False))
-    missing = [n for n in ("norm1", "norm2") if f"{n}.weight" not in parameters]
-    text = "norms-missing: Your module has no `{0}` with a weight to learn: self.{0} = nn.LayerNorm(d_model)."
-    return text.format(missing[0]) if missing else None
+    for name in ("norm1", "norm2"):
+        if f"{name}.weight" not in parameters:
+            return Diagnosis("norms-missing", f"Your module has no `{name}` with a weight to learn: self.{name} = nn.LayerNorm(d_model).")  # fmt: skip
+    return None
 
 
 def norm_shared(module, learned):
@@ -52,7 +53,7 @@ def norm_shared(module, learned):
     for norm in (twin.norm1, twin.norm2):
         shared = right_half(right_half(x, attention, norm), feed_forward, norm)
         if torch.allclose(output, shared, atol=1e-4):
-            return "one-norm-shared: You used one norm in both places: make two, self.norm1 and self.norm2, and use both."
+            return Diagnosis("one-norm-shared", "You used one norm in both places: make two, self.norm1 and self.norm2, and use both.")  # fmt: skip
     return None
 
 
@@ -71,27 +72,25 @@ exercise_8_1 = Exercise(
     right=transformer_block,
     class_signature="TransformerBlock(attention, feed_forward, d_model)",
     returns="from x (B, T, D) the output (B, T, D), with its own norm1 and norm2",
-    mistakes={
-        "y = layer_norm(x + attention(x)) OR z = layer_norm(y + mlp(y))": "post-norm: You normalise after the addition, which is post-norm: put the norm before the sublayer, as in x + attention(norm1(x)).",
-        "y = x + layer_norm(attention(x)) OR z = y + layer_norm(mlp(y))": "norm-after-sublayer: You normalise what the sublayer returns: normalise what it reads, as in x + attention(norm1(x)).",
-        "y = layer_norm(x) + attention(layer_norm(x)) OR z = layer_norm(y) + mlp(layer_norm(y))": "residual-after-norm: You added a sublayer's result to what the norm returns: add it to what the norm reads, as in x + attention(norm1(x)).",
-        "y = attention(layer_norm(x)) OR z = mlp(layer_norm(y))": "residual-missing: You didn't add a sublayer's result to what came before it: x + attention(norm1(x)), and then y + feed_forward(norm2(y)) with that sum y.",
-        "z = x + mlp(layer_norm(y))": "residual-of-the-input: You added what the second sublayer returns to the block's input: add it to the sum y, in which the attention is already.",
-        "z = y + mlp(layer_norm(x))": "sublayers-parallel: You let both sublayers read the block's input: feed_forward reads norm2 of the sum y.",
-        "attention, mlp = learned.build.feed_forward, learned.build.attention": "order-swapped: You put the MLP first: attention first, then the MLP.",
-        "y = x + attention(x) OR z = y + mlp(y)": "norm-unused: You let a sublayer read its input without a norm: use attention(norm1(x)), and feed_forward(norm2(y)) of the sum y.",
-    },
+    mistakes=[
+        Mistake("post-norm", "You normalise after the addition, which is post-norm: put the norm before the sublayer, as in x + attention(norm1(x)).", "y = layer_norm(x + attention(x))", "z = layer_norm(y + mlp(y))"),
+        Mistake("norm-after-sublayer", "You normalise what the sublayer returns: normalise what it reads, as in x + attention(norm1(x)).", "y = x + layer_norm(attention(x))", "z = y + layer_norm(mlp(y))"),
+        Mistake("residual-after-norm", "You added a sublayer's result to what the norm returns: add it to what the norm reads, as in x + attention(norm1(x)).", "y = layer_norm(x) + attention(layer_norm(x))", "z = layer_norm(y) + mlp(layer_norm(y))"),
+        Mistake("residual-missing", "You didn't add a sublayer's result to what came before it: x + attention(norm1(x)), and then y + feed_forward(norm2(y)) with that sum y.", "y = attention(layer_norm(x))", "z = mlp(layer_norm(y))"),
+        Mistake("residual-of-the-input", "You added what the second sublayer returns to the block's input: add it to the sum y, in which the attention is already.", "z = x + mlp(layer_norm(y))"),
+        Mistake("sublayers-parallel", "You let both sublayers read the block's input: feed_forward reads norm2 of the sum y.", "z = y + mlp(layer_norm(x))"),
+        Mistake("order-swapped", "You put the MLP first: attention first, then the MLP.", "attention, mlp = learned.build.feed_forward, learned.build.attention"),
+        Mistake("norm-unused", "You let a sublayer read its input without a norm: use attention(norm1(x)), and feed_forward(norm2(y)) of the sum y.", "y = x + attention(x)", "z = y + mlp(y)"),
+    ],
     facts=[norms_missing, norm_shared, facts.no_gradient, facts.changes_in_training],
     cases=[
         Case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
         Case(draw(3, 11, 7, scale=3.0), build=SEVEN, note="another width"),
         Case(draw(2, 1, 7, scale=30.0), build=SEVEN, note="one large token"),
     ],
-)
+)  # fmt: skip
 
-SOFTMAX = of_attention.SOFTMAX | {
-    "dim = 0": "softmax-over-batch: Your softmax doesn't run over the vocabulary: use dim=-1.",
-}
+SOFTMAX = of_attention.SOFTMAX + [Mistake("softmax-over-batch", "Your softmax doesn't run over the vocabulary: use dim=-1.", "dim = 0")]  # fmt: skip
 LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
 FIVE_LOGITS = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
 
@@ -101,17 +100,17 @@ def best(logits, k):
     return logits.topk(k or logits.shape[-1]).values
 
 
-TOP_K = {
-    "divisor = 1": "temperature-ignored: Your temperature changes nothing: divide the logits by it, before the softmax.",
-    "divisor = 1 / temperature": "temperature-inverted: You multiplied by the temperature: divide by it.",
-    "divisor = 1; return soft / temperature": "temperature-after-softmax: You divided by the temperature after the softmax, so rows no longer sum to 1: divide the logits.",
-    "is_kept = -logits >= best(-logits, top_k)[..., -1:]": "k-smallest: You kept the k least likely tokens: take the largest logits.",
-    "is_kept = (logits > border) | (top_k is None)": "one-too-few: You kept k - 1 tokens: the k-th best stays too, so cut only what is smaller.",
-    "top_k = top_k and min(top_k + 1, logits.shape[-1])": "one-too-many: You kept k + 1 tokens: the k-th best has index k - 1.",
-    "border = best(logits.flatten(), top_k)[-1]": "one-threshold-for-all: You used one threshold for all rows: each row has its own, topk(top_k, dim=-1).values[..., -1:].",
-    "cut = logits.where(is_kept, 0.0)": "zero-for-minus-inf: You set the logits outside the top k to 0 (or 1e-9), and exp(0) = 1 is a share like any other: set them to -inf.",
-    "cut = logits; return soft.where(is_kept, 0.0)": "not-renormalised: You cut tokens after the softmax, so rows no longer sum to 1: set logits to -inf before it, or divide by the new sum.",
-}
+TOP_K = [
+    Mistake("temperature-ignored", "Your temperature changes nothing: divide the logits by it, before the softmax.", "divisor = 1"),
+    Mistake("temperature-inverted", "You multiplied by the temperature: divide by it.", "divisor = 1 / temperature"),
+    Mistake("temperature-after-softmax", "You divided by the temperature after the softmax, so rows no longer sum to 1: divide the logits.", "divisor = 1; return soft / temperature"),
+    Mistake("k-smallest", "You kept the k least likely tokens: take the largest logits.", "is_kept = -logits >= best(-logits, top_k)[..., -1:]"),
+    Mistake("one-too-few", "You kept k - 1 tokens: the k-th best stays too, so cut only what is smaller.", "is_kept = (logits > border) | (top_k is None)"),
+    Mistake("one-too-many", "You kept k + 1 tokens: the k-th best has index k - 1.", "top_k = top_k and min(top_k + 1, logits.shape[-1])"),
+    Mistake("one-threshold-for-all", "You used one threshold for all rows: each row has its own, topk(top_k, dim=-1).values[..., -1:].", "border = best(logits.flatten(), top_k)[-1]"),
+    Mistake("zero-for-minus-inf", "You set the logits outside the top k to 0 (or 1e-9), and exp(0) = 1 is a share like any other: set them to -inf.", "cut = logits.where(is_kept, 0.0)"),
+    Mistake("not-renormalised", "You cut tokens after the softmax, so rows no longer sum to 1: set logits to -inf before it, or divide by the new sum.", "cut = logits; return soft.where(is_kept, 0.0)"),
+]  # fmt: skip
 
 
 def next_token_probs(logits, temperature=1.0, top_k=None):
@@ -130,7 +129,7 @@ exercise_8_2 = Exercise(
     right=next_token_probs,
     cut={"top_k": 1},
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
-    mistakes=TOP_K | SOFTMAX,
+    mistakes=TOP_K + SOFTMAX,
     cases=[
         Case(FIVE_LOGITS, 0.5),
         Case(torch.tensor([-1.5, -0.5, -2.3]), 1.0, 1, note="only the best"),
@@ -142,18 +141,18 @@ exercise_8_2 = Exercise(
     ],
 )
 
-TOP_P = {
-    "is_kept = sums <= p": "crossing-token-cut: You cut the token with which the sum reaches p: cut a token only if the likelier ones hold p without it.",
-    "is_kept = torch.ones_like(best).cumsum(-1) <= (sums - best < p).sum(-1, True) + 1": "one-too-many: You kept one token too many: stop with the one that makes the sum reach p.",
-    "sums = best.cumsum(0)": "wrong-axis: You added up along the first axis: each row has its own sums, cumsum(dim=-1).",
-    "shares = cut": "not-renormalised: You didn't divide what is left by its own sum: divide, so that rows sum to 1.",
-    "shares = cut / p": "divided-by-p: You divided by p: the kept tokens may hold more than that, so divide by their own sum.",
-    "shares = cut / cut.sum()": "sum-over-everything: You divided what is left by a sum that isn't the row's own: divide by sum(dim=-1, keepdim=True).",
-    "return shares": "order-lost: You returned the probabilities from the largest down: each belongs at the position of its token; `scatter` puts them back.",
-    "return shares.gather(-1, order)": "gather-for-scatter: You used `gather` with the order, which permutes the probabilities once more: `scatter` undoes the sorting.",
-    "order = soft.argsort(-1)": "from-the-least-likely: You began the sum with the least likely tokens, or didn't sort: sort with descending=True.",
-    "is_kept = (best >= p) | (sums == best)": "threshold-for-sum: You compared single probabilities with p: p is for their sum.",
-}
+TOP_P = [
+    Mistake("crossing-token-cut", "You cut the token with which the sum reaches p: cut a token only if the likelier ones hold p without it.", "is_kept = sums <= p"),
+    Mistake("one-too-many", "You kept one token too many: stop with the one that makes the sum reach p.", "is_kept = torch.ones_like(best).cumsum(-1) <= (sums - best < p).sum(-1, True) + 1"),
+    Mistake("wrong-axis", "You added up along the first axis: each row has its own sums, cumsum(dim=-1).", "sums = best.cumsum(0)"),
+    Mistake("not-renormalised", "You didn't divide what is left by its own sum: divide, so that rows sum to 1.", "shares = cut"),
+    Mistake("divided-by-p", "You divided by p: the kept tokens may hold more than that, so divide by their own sum.", "shares = cut / p"),
+    Mistake("sum-over-everything", "You divided what is left by a sum that isn't the row's own: divide by sum(dim=-1, keepdim=True).", "shares = cut / cut.sum()"),
+    Mistake("order-lost", "You returned the probabilities from the largest down: each belongs at the position of its token; `scatter` puts them back.", "return shares"),
+    Mistake("gather-for-scatter", "You used `gather` with the order, which permutes the probabilities once more: `scatter` undoes the sorting.", "return shares.gather(-1, order)"),
+    Mistake("from-the-least-likely", "You began the sum with the least likely tokens, or didn't sort: sort with descending=True.", "order = soft.argsort(-1)"),
+    Mistake("threshold-for-sum", "You compared single probabilities with p: p is for their sum.", "is_kept = (best >= p) | (sums == best)"),
+]  # fmt: skip
 
 EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
 
@@ -175,7 +174,7 @@ exercise_8_3 = Exercise(
     id="8.3",
     right=top_p_probs,
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
-    mistakes=TOP_P | SOFTMAX,
+    mistakes=TOP_P + SOFTMAX,
     cases=[
         Case(EXAMPLE, 0.75),
         Case(EXAMPLE, 0.1, note="the best token alone holds more than p"),
@@ -205,20 +204,20 @@ exercise_8_4 = Exercise(
     id="8.4",
     right=gpt_logits,
     returns="the logits (B, T, V) of the token ids (B, T)",
-    mistakes={
-        "last = [block(first) for block in blocks][-1] OR last = sum(block(first) for block in blocks)": "blocks-not-in-turn: You let each block read the embedding: only the first one does, and the others read what the block before them returned, x = block(x).",
-        "last = blocks[0](first)": "only-the-first-block: You stop after the first block: norm, output and return come after the loop, so they are indented less than its lines.",
-        "last = reduce(lambda x, block: block(x), blocks[:2], first) OR last = reduce(lambda x, block: block(x), blocks[:3], first)": "fixed-number-of-blocks: You call a fixed number of blocks: there may be any number, so take all of them, `for block in blocks:`.",
-        "last = blocks(first)": "blocks-called: You call `blocks`, which is no module but several: call one after the other, `for block in blocks:`.",
-        "last = first": "blocks-missing: What your blocks return is lost: x = block(x) makes it the next input.",
-        "normed = last": "norm-missing: You left out the norm: it comes between the last block and output, output(norm(x)).",
-        "last = reduce(lambda x, block: block(x), blocks, norm(first)); normed = last OR last = reduce(lambda x, block: norm(block(x)), blocks, first); normed = last OR last = reduce(lambda x, block: norm(block(x)), blocks, first)": "norm-too-early: You normalise before a block: each block has norms of its own, so call norm once, after the last block.",
-        "logits = norm(output(last))": "output-before-norm: You normalise the logits: the norm comes first, output(norm(x)).",
-        "logits = normed": "output-missing: You return vectors (B, T, D): output turns them into logits.",
-        "return logits[:, -1] OR return logits[:, -1:]": "last-position-only: You return the logits of the last position only: return those of all positions.",
-    },
+    mistakes=[
+        Mistake("blocks-not-in-turn", "You let each block read the embedding: only the first one does, and the others read what the block before them returned, x = block(x).", "last = [block(first) for block in blocks][-1]", "last = sum(block(first) for block in blocks)"),
+        Mistake("only-the-first-block", "You stop after the first block: norm, output and return come after the loop, so they are indented less than its lines.", "last = blocks[0](first)"),
+        Mistake("fixed-number-of-blocks", "You call a fixed number of blocks: there may be any number, so take all of them, `for block in blocks:`.", "last = reduce(lambda x, block: block(x), blocks[:2], first)", "last = reduce(lambda x, block: block(x), blocks[:3], first)"),
+        Mistake("blocks-called", "You call `blocks`, which is no module but several: call one after the other, `for block in blocks:`.", "last = blocks(first)"),
+        Mistake("blocks-missing", "What your blocks return is lost: x = block(x) makes it the next input.", "last = first"),
+        Mistake("norm-missing", "You left out the norm: it comes between the last block and output, output(norm(x)).", "normed = last"),
+        Mistake("norm-too-early", "You normalise before a block: each block has norms of its own, so call norm once, after the last block.", "last = reduce(lambda x, block: block(x), blocks, norm(first)); normed = last", "last = reduce(lambda x, block: norm(block(x)), blocks, first); normed = last", "last = reduce(lambda x, block: norm(block(x)), blocks, first)"),
+        Mistake("output-before-norm", "You normalise the logits: the norm comes first, output(norm(x)).", "logits = norm(output(last))"),
+        Mistake("output-missing", "You return vectors (B, T, D): output turns them into logits.", "logits = normed"),
+        Mistake("last-position-only", "You return the logits of the last position only: return those of all positions.", "return logits[:, -1]", "return logits[:, -1:]"),
+    ],
     cases=[
         Case(integers(0, 7, (2, 3)), *parts(5, 7, 2)),
         Case(integers(0, 11, (3, 5)), *parts(7, 11, 7), note="seven blocks"),
     ],
-)
+)  # fmt: skip

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import torch
 
-from utils.checks.definition import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, Mistake, draw
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 from utils.checks.shared.masks import EMPTY_ROWS, HIDE
@@ -29,13 +29,13 @@ def cross_attention(x, encoded, W_query, W_key, W_value, source_mask=None):
     return output, weights
 
 
-MASK = {
-    "query = context @ learned.W_query; key = x @ learned.W_key; value = x @ learned.W_value; mask = torch.tensor(True)": "roles-swapped: You swapped the roles: queries come from x, keys and values from encoded.",
-    "mask = torch.tensor(True)": "mask-ignored: Your mask has no effect: give it to masked_softmax, with an axis for the queries, source_mask[..., None, :].",
-    "mask = ~real[..., None, :] | (source_mask is None)": "mask-inverted: You hid the real words, at which the mask is True: masked_fill takes the opposite, ~mask, and masked_softmax takes the mask as it is.",
-    "mask = torch.ones(x.shape[-2], context.shape[-2]).tril().bool() & real[..., None, :]": "mask-causal: You applied a causal mask: all of the source is known before the first query, so hide what `source_mask` marks False.",
-    "mask = real if source_mask is None else real[:, None, :]": "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, source_mask[..., None, :].",
-}
+MASK = [
+    Mistake("roles-swapped", "You swapped the roles: queries come from x, keys and values from encoded.", "query = context @ learned.W_query; key = x @ learned.W_key; value = x @ learned.W_value; mask = torch.tensor(True)"),
+    Mistake("mask-ignored", "Your mask has no effect: give it to masked_softmax, with an axis for the queries, source_mask[..., None, :].", "mask = torch.tensor(True)"),
+    Mistake("mask-inverted", "You hid the real words, at which the mask is True: masked_fill takes the opposite, ~mask, and masked_softmax takes the mask as it is.", "mask = ~real[..., None, :] | (source_mask is None)"),
+    Mistake("mask-causal", "You applied a causal mask: all of the source is known before the first query, so hide what `source_mask` marks False.", "mask = torch.ones(x.shape[-2], context.shape[-2]).tril().bool() & real[..., None, :]"),
+    Mistake("mask-axis-fixed", "You put in the axis for the queries at a fixed position, or one for heads: count from the right, source_mask[..., None, :].", "mask = real if source_mask is None else real[:, None, :]"),
+]  # fmt: skip
 
 
 def drawn(note, x, encoded, width, value_width, real=None, scale=1.0, **settings):
@@ -48,9 +48,9 @@ def drawn(note, x, encoded, width, value_width, real=None, scale=1.0, **settings
     return Case(*sentences, *matrices, *mask, note=note, **settings)
 
 
-MISTAKES = MASK | EMPTY_ROWS | HIDE
-MISTAKES |= of_attention.OF_INPUT | of_attention.SCALE | of_attention.OF_VALUES
-MISTAKES |= of_attention.PROJECT | of_attention.WEIGHING
+MISTAKES = MASK + EMPTY_ROWS + HIDE
+MISTAKES += of_attention.OF_INPUT + of_attention.SCALE + of_attention.OF_VALUES
+MISTAKES += of_attention.PROJECT + of_attention.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 exercise_12_1 = Exercise(
     id="12.1",
@@ -117,16 +117,16 @@ exercise_12_2 = Exercise(
     id="12.2",
     right=greedy_translate,
     returns="a list of at most max_length ids, without start_id in front and without end_id",
-    mistakes={
-        "new = [id]": "end-kept: You return end_id = {end_id} too: look at each id before you append it.",
-        "return [start_id, *ids]": "start-kept: You returned start_id = {start_id} too: return what comes after it.",
-        "is_done = False OR is_done = False; return [i for i in ids if i != end_id]": "goes-on-after-end: Your loop goes on after end_id = {end_id}: stop there.",
-        "room = max_length - 1": "one-too-few: You return at most {room} ids where max_length = {max_length}: count neither start_id nor end_id, and don't cut off the last id without looking at it.",
-        "room = max_length + 1": "one-too-many: You return up to {room} ids where max_length = {max_length}: stop one round earlier.",
-        "so_far = [start_id, *ids][-1:]": "last-id-only: You gave next_logits the newest id only: give it all ids so far, start_id first.",
-        "so_far = ids": "start-missing: You gave next_logits the ids without start_id: it is always first.",
-        "is_done = id == start_id": "start-taken-for-end: You compared with start_id, or with the last id of the list: compare the id that next_logits has just given with end_id.",
-    },
+    mistakes=[
+        Mistake("end-kept", "You return end_id = {end_id} too: look at each id before you append it.", "new = [id]"),
+        Mistake("start-kept", "You returned start_id = {start_id} too: return what comes after it.", "return [start_id, *ids]"),
+        Mistake("goes-on-after-end", "Your loop goes on after end_id = {end_id}: stop there.", "is_done = False", "is_done = False; return [i for i in ids if i != end_id]"),
+        Mistake("one-too-few", "You return at most {room} ids where max_length = {max_length}: count neither start_id nor end_id, and don't cut off the last id without looking at it.", "room = max_length - 1"),
+        Mistake("one-too-many", "You return up to {room} ids where max_length = {max_length}: stop one round earlier.", "room = max_length + 1"),
+        Mistake("last-id-only", "You gave next_logits the newest id only: give it all ids so far, start_id first.", "so_far = [start_id, *ids][-1:]"),
+        Mistake("start-missing", "You gave next_logits the ids without start_id: it is always first.", "so_far = ids"),
+        Mistake("start-taken-for-end", "You compared with start_id, or with the last id of the list: compare the id that next_logits has just given with end_id.", "is_done = id == start_id"),
+    ],
     cases=[
         Case(Speaker(7, 2, 3), 1, 2, 5),
         Case(Speaker(7, 2, 3, seed=5), 1, 2, 3, note="just enough room"),
@@ -135,4 +135,4 @@ exercise_12_2 = Exercise(
         Case(Speaker(7, 2, 3), 1, 2, 0, note="room for no id"),
         Case(Speaker(13, 5, 4, seed=1), 5, 5, 7, note="start_id is end_id"),
     ],
-)
+)  # fmt: skip

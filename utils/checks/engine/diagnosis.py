@@ -1,0 +1,22 @@
+"""What is wrong with an answer: its name, and what the reader is told."""
+
+from typing import NamedTuple
+
+
+class Diagnosis(NamedTuple):
+    """A name, as in `tests/answers`, and the text for the reader."""
+
+    name: str
+    text: str
+
+
+class Mistake:
+    """A mistake that is known before anybody makes it.
+
+    name, text: of its diagnosis; in braces, variables of the wrong function, or {returns}
+    ways: each is a line of the right answer written wrong, or several such lines with
+        semicolons or newlines between them
+    """
+
+    def __init__(self, name: str, text: str, *ways: str):
+        self.name, self.text, self.ways = name, text, ways
