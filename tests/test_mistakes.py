@@ -33,6 +33,8 @@ def test_every_mistake_is_told_apart_and_explained(exercise, way):
         f"{way.name} and {result.diagnosis} give the same in all cases of "
         f"{exercise.id}: add a case that tells them apart, or one of both to `without`"
     )
+    told = way.mistake.text.partition("{")[0]
+    assert told in " ".join(result.message.split()), "another of this name hides it"
     assert "NameError" not in result.message, "a line uses a name that is unknown there"
     assert 2 < len(result.message.splitlines()) < 12
 

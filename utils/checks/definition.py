@@ -91,7 +91,7 @@ class Exercise:
     projections: the names of the matrices that a class learns
     cut: inputs of the smallest case, see `cut_case`, that can't be as in the others
 
-    It has also `kind`, `inputs`, their names, the `smallest` case, and `known` ways.
+    From these follow `kind`, `inputs` (names), `smallest` (a case) and `known` (ways).
     """
 
     id: str

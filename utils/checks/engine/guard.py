@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -47,11 +47,10 @@ class Run:
     error: BaseException | None = None
     where: str = ""  # the reader's line that raised it, between its neighbours
     changed: int | None = None  # position of the first argument that was changed
-    # For a case of an exercise:
-    case: object = None
+    case: object = None  # of an exercise; what follows is about it
     args: tuple = ()  # of the right answer; for a module, `learned` is first
     expected: object = None
-    noted: list = ()  # diagnoses of the value's form, which has been made as expected
+    noted: list = field(default_factory=list)  # diagnoses of the value's form
 
     @property
     def is_right(self):

@@ -62,10 +62,11 @@ def _is_right_or_cut(run):
 
 def find_fixed_count(trial):
     """Name a loop over as many rows as the page's example has."""
-    count = re.search(r"range\((\d+)\)", trial.source)
-    if count and "bounds for dimension 0" in str(trial.shown.error):
-        x = trial.exercise.inputs[0]
-        yield Diagnosis("fixed-count", f"You count to {count[1]}: `{x}` may have any number of rows, len({x}).")  # fmt: skip
+    x, error = trial.exercise.inputs[trial.exercise.kind == "class"], trial.shown.error
+    missing = re.findall(r"index (\d+) is out of bounds for dimension 0", str(error))
+    for count in re.findall(r"range\((\d+)\)", trial.source):
+        if missing and int(missing[0]) < int(count):
+            yield Diagnosis("fixed-count", f"You count to {count}: `{x}` may have any number of rows, len({x}).")  # fmt: skip
 
 
 def find_notebook_tensor(trial):

@@ -15,7 +15,6 @@ from utils.checks.engine.mistakes import build
 from utils.checks.engine.values import agrees
 
 ATTEMPTS = 1500
-BEGIN = "One change makes all your results right: "
 OPERATORS = "Add Sub Mult Div FloorDiv Mod MatMult", "BitAnd BitOr"
 OPERATORS += ("Lt LtE Gt GtE Eq NotEq",)
 WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.T", "{}.mT", "{}[..., None]"]
@@ -46,7 +45,7 @@ def find_repair(trial):
                 if outcome.error or not agrees(outcome.value, run.expected):
                     break
             else:
-                yield Diagnosis("one-change", BEGIN + _describe(old, new, source))
+                yield Diagnosis("one-change", f"One change makes all your results right: {_describe(old, new, source)}")  # fmt: skip
                 yield from facts_of(trial.exercise, changed)
                 return
 

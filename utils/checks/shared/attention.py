@@ -28,9 +28,10 @@ OF_VALUES = [Mistake("scale-of-values", f"You divided the scores by √{{width}}
 
 # The scores.
 SCORE = [Mistake("reshape-for-transpose", "You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).", "products = query @ key.reshape(key.mT.shape)")]  # fmt: skip
+KEYS_FIRST = Diagnosis("keys-times-queries", "You computed the scores as K Qᵀ, or swapped queries and keys before: row i belongs to query i, so write Q Kᵀ.")  # fmt: skip
 BATCH_SCORE = [
     Mistake("key-not-transposed", "You multiplied queries and keys as they are: compare each query with every key, which is a matrix product with the keys transposed, Q Kᵀ.", "products = query @ key", "products = query * key"),
-    Mistake("keys-times-queries", "You computed the scores as K Qᵀ: row i belongs to query i, so write Q Kᵀ.", "products = key @ query.mT"),
+    Mistake(*KEYS_FIRST, "products = key @ query.mT"),
     Mistake("fixed-axes", "You counted the axes that you transpose from the front, which fits one number of axes only: count from the end, key.transpose(-2, -1).", "products = query @ key.transpose(0, 1)"),
     Mistake("transpose-of-all-axes", "You reversed all axes with `.T`, the batch too: swap only the last two, `.mT` or transpose(-2, -1).", "products = query @ key.T"),
 ]  # fmt: skip
@@ -62,7 +63,7 @@ NO_MASK = [Mistake("future-hidden", "You applied a causal mask, or a loop ends t
 # The projections.
 PROJECT = [
     Mistake("queries-for-keys", "You made the keys with W_query: make them with W_key.", "key = context @ learned.W_query"),
-    Mistake("keys-times-queries", "You swapped queries and keys: the query of token i is x_i @ W_query, and row i of the scores, Q Kᵀ, belongs to it.", "query = x @ learned.W_key; key = context @ learned.W_query"),
+    Mistake(*KEYS_FIRST, "query = x @ learned.W_key; key = context @ learned.W_query"),
     Mistake("values-not-projected", "You averaged the inputs themselves: average the values, which W_value makes of them.", "value = context"),
 ]  # fmt: skip
 
