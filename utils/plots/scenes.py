@@ -258,7 +258,9 @@ LANES = {"word": 0.45, "query": 0.77, "keys": 1.35, "score": 1.78, "weight": 2.2
 LANES |= {"values": 2.75, "context": 3.4}  # inches below the title
 
 
-def draw_attention(picture, left, width, words, followed, vectors, lanes=LANES):
+def draw_attention(
+    picture, left, width, words, followed, vectors, lanes=LANES, until="context"
+):
     """Draw what one word takes from all, a column for each word.
 
     With the lanes of 03, its three vectors are one vector, so they have no colour, and
@@ -269,6 +271,7 @@ def draw_attention(picture, left, width, words, followed, vectors, lanes=LANES):
         words: one column each; `followed` is the number of the one with the query.
         vectors: the query (d_k,), the keys (T, d_k) and the values (T, d_v).
         lanes: their upper ends, in inches; "x" is where the query comes from.
+        until: the last lane to draw, "keys", "score", "weight" or "context".
     """
     (query, keys, values), is_plain = vectors, lanes is LANES
     scores, step = keys @ query, width / len(words)
@@ -288,24 +291,31 @@ def draw_attention(picture, left, width, words, followed, vectors, lanes=LANES):
     if not is_plain:
         picture.wire((start.top[0], lanes["x"]), start.top, "query")
     frame = {"lit": 0} if is_plain else {}
-    context = draw(followed, "context", weights @ values, **frame)
+    if until == "context":
+        context = draw(followed, "context", weights @ values, **frame)
     for j, word in enumerate(words):
         x, share = left + (j + 0.5) * step, float(weights[j])
         if is_plain:
             picture.word((x, lanes["word"]), word, lit=j == followed)
         key = draw(j, "keys", keys[j])
         picture.wire(start, key.top, turn=x)
+        if until == "keys":
+            continue
+        text = format_number(float(scores[j]), digits)
+        picture.note((x, middle), text, "score", align="center")
+        picture.wire(key.bottom, (x, middle - 0.1), "score")
+        if until == "score":
+            continue
         at = x - cell, lanes["weight"]
         weight = picture.grid(at, [[share]], "weight", cell=2 * cell)
         picture.wire((x, middle + 0.1), weight.top, "weight")
+        if until == "weight":
+            continue
         share = max(share, THINNEST * (share > 0 and not is_plain))
         low = x, lanes["values"]
         picture.wire(weight.bottom, low, "weight", weight=share, head=False)
         value = draw(j, "values", values[j])
         picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
-        text = format_number(float(scores[j]), digits)
-        picture.note((x, middle), text, "score", align="center")
-        picture.wire(key.bottom, (x, middle - 0.1), "score")
 
 
 MIDDLES = [1.05 + (j + 0.5) * (WIDTH - 1.15) / 3 for j in range(3)]  # of three columns
@@ -324,35 +334,6 @@ def closed_attention(picture, words):
             picture.wire((x, 0.85), (goal, 1.6), "value")
     picture.shelf(Box(0.1, 0.85, 6.7, 0.65), "attention", "memory")
     for y, name in ((0.2, "words"), (2.22, "next word")):
-        picture.note((0.05, y), name)
-
-
-@scene
-def attention(picture, words, features, x, head, meanings):
-    """Draw attention of the last of three words. What was known before is pale.
-
-    Args:
-        features: the four names of the columns of `x`, `(3, 4)`.
-        head: its query, key and value, `(3, 2)` each.
-        meanings: what the numbers of queries and keys mean, and those of values.
-    """
-    for j, middle in enumerate(MIDDLES):
-        picture.word((middle, 0.2), words[j], lit=j == 2)
-        picture.is_pale = True
-        row_ = picture.grid((middle, 0.75), x[j], "x", cell=0.4, centred=True)
-        picture.wire((middle, 0.35), row_.top, "x")
-        picture.is_pale = False
-    looking, giving = meanings
-    names = {f"query\n{looking}": 1.43, f"keys\n{looking}": 2.0, "score": 2.4}
-    names |= {"weight": 2.78, f"values\n{giving}": 3.28, f"context\n{giving}": 3.8}
-    lanes = {"x": 0.89} | dict(zip([*LANES][1:], names.values()))
-    query, *others = head
-    vectors = query[2], *others
-    draw_attention(picture, 1.05, WIDTH - 1.15, words, 2, vectors, lanes)
-    for name, y in names.items():
-        picture.note((0.05, y + LINE / 2), name)
-    picture.shelf(Box(0.1, 1.4, 6.7, 2.63), "attention", "memory")
-    for y, name in ((0.2, "words"), (0.75, "{}, {},\n{}, {}".format(*features))):
         picture.note((0.05, y), name)
 
 

@@ -21,6 +21,7 @@ from utils.plots.publishing import (
     to_names,
     visible,
 )
+from utils.plots.scenes import LANES, MIDDLES, draw_attention
 from utils.plots.steps import in_steps
 from utils.plots.theme import GREY, INK, PALE, TITLE, WIDTH
 from utils.tokenizer import decode_bpe, encode_bpe
@@ -203,7 +204,48 @@ class _WordTable(Table):
             self.wire(part.bottom, end, "x", turn=x)
 
 
-# --- 04 ---------------------------------------------------------------------------
+# --- the hour and 04 --------------------------------------------------------------
+
+
+@in_steps
+def attention(words, features, x: Tensor, head, meanings):
+    """Show attention of the last of three words. What was known before is pale.
+
+    Args:
+        features: the four names of the columns of `x`, `(3, 4)`.
+        head: its query, key and value, `(3, 2)` each.
+        meanings: what the numbers of queries and keys mean, and those of values.
+    """
+    (query, *others), (looking, giving), last = head, meanings, words[2]
+    rows = {f"query\n{looking}": 1.43, f"keys\n{looking}": 2.0, "score": 2.4}
+    rows |= {"weight": 2.78, f"values\n{giving}": 3.28, f"context\n{giving}": 3.8}
+    lanes = {"x": 0.89} | dict(zip([*LANES][1:], rows.values()))
+    scores = others[0] @ query[2]
+    best, weights = words[scores.argmax()], scores.softmax(dim=0)
+    asked, found = (", ".join(map(_short, v)) for v in (query[2], weights @ others[1]))
+    states = {
+        "keys": f"{last} asks with the query ({asked}), and each word shows its key.",
+        "score": f"Compare: the key of {best} fits best, with the score "
+        f"{scores.max():.0f}.",
+        "weight": f"Share out: {best} gets the weight {weights.max():.2f}.",
+        "context": f"Mix the values: {last} gets the context vector ({found}).",
+    }
+    for until, text in states.items():
+        picture, num_rows = Picture(), [*lanes].index(until) + (until == "context")
+        picture.shelf(Box(0.1, 1.4, 6.7, 2.63), "attention", "memory")
+        for j, middle in enumerate(MIDDLES):
+            picture.word((middle, 0.2), words[j], lit=j == 2)
+            picture.is_pale = True
+            row = picture.grid((middle, 0.75), x[j], "x", cell=0.4, centred=True)
+            picture.wire((middle, 0.35), row.top, "x")
+            picture.is_pale = False
+        vectors = query[2], *others
+        draw_attention(picture, 1.05, WIDTH - 1.15, words, 2, vectors, lanes, until)
+        for name, y in [*rows.items()][:num_rows]:
+            picture.note((0.05, y + LINE / 2), name)
+        for y, name in ((0.2, "words"), (0.75, "{}, {},\n{}, {}".format(*features))):
+            picture.note((0.05, y), name)
+        yield picture, text
 
 
 @in_steps
