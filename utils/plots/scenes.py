@@ -360,62 +360,82 @@ def formula(picture, words, query: Tensor, key: Tensor, value: Tensor, followed:
 
 
 @scene
-def layer(picture, words, x: Tensor, matrices, out_proj: Tensor):
+def layer(picture, words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=False):
     """Draw the six steps of a layer of two heads, for a sentence `x` `(T, d_in)`.
 
     Args:
         matrices: W_query, W_key and W_value, with both heads side by side: `(d_in, D)`.
         out_proj: `(D, D)`.
+        in_a_loop: whether the layer cuts with `chunk` and takes one head at a time.
     """
-    T, D, lit = len(x), len(out_proj), {"lit": len(words) - 1}
-    rows, d_k, mask = [x @ matrix for matrix in matrices], D // 2, causal_mask(len(x))
+    (T, D), lit, mask = (
+        (len(x), len(out_proj)),
+        {"lit": len(words) - 1},
+        causal_mask(len(x)),
+    )
+    rows, d_k, low = [x @ matrix for matrix in matrices], D // 2, 2.72
     q, k, v = (part.view(T, 2, d_k).transpose(0, 1) for part in rows)
     weights = masked_softmax(q @ k.mT / d_k**0.5, mask)
-    contexts, shape = weights @ v, f"(B, T, D) = {(1, T, D)}"
-    _draw_code(picture, (0.15, 0.1), 1, "W_query(x)", shape)
-    code, cut = ".view(B, T, H, d_k).transpose(1, 2)", (1, T, 2, d_k)
-    _draw_code(
-        picture,
-        (2.6, 0.1),
-        2,
-        code,
-        f"{cut}, then (B, H, T, d_k) = {tuple([1, *q.shape])}",
-    )
-    grids = [(0.6, 0.25, x, "x", "x", {"rows": words} | lit)]
-    grids += [(2.36, 0.27, rows[0], "query", "queries", lit)]
-    grids += [(4.07 + 0.66 * i, 0.27, q[i], "query", f"head {i}", lit) for i in (0, 1)]
-    _draw_product(picture, 1.45, ["W_query →", "view →", " "], *grids)
-    picture.sign((5.75, 1.45), "transpose →")
-    for head, middle in enumerate((1.02, 2.12)):
-        grid = 6.22, 0.27, q[head], "query", f"head {head}", lit
-        _draw_product(picture, middle, "", grid)
-    axes = f"(B, H, T, T) = {tuple([1, *weights.shape])}"
-    _draw_code(picture, (0.15, 2.72), 3, "softmax(masked(q @ k.mT / d_k**0.5))", axes)
-    axes = f"(B, H, T, d_k) = {tuple([1, *contexts.shape])}"
-    _draw_code(picture, (4.3, 2.72), 4, "weights @ v", axes)
+    contexts, whole = weights @ v, f"(B, T, D) = {(1, T, D)}"
+    joined = contexts.transpose(0, 1).flatten(1)
+    start = 0.6, 0.25, x, "x", "x", {"rows": words} | lit
+    if in_a_loop:
+        low = 2.05
+        codes = [
+            "W_query(x)",
+            ".chunk(H, dim=-1)",
+            "softmax(masked(q @ k.mT / d_k**0.5))",
+        ]
+        codes += ["weights @ v", "torch.cat(heads, dim=-1)", "out_proj(joined)"]
+        shapes = [
+            whole,
+            f"H of (B, T, d_k) = {(1, T, d_k)}",
+            f"(B, T, T) = {(1, T, T)}",
+        ]
+        shapes += [f"(B, T, d_k) = {(1, T, d_k)}", whole, whole]
+        grids = [start, (2.0, 0.27, matrices[0], None, "W_query", {})]
+        grids += [(3.45, 0.27, rows[0], "query", "queries", lit)]
+        grids += [
+            (5.2 + 0.8 * i, 0.27, q[i], "query", f"head {i}", lit) for i in (0, 1)
+        ]
+        _draw_product(picture, 1.2, ["×", "=", "chunk →", " "], *grids)
+    else:
+        codes = ["W_query(x)", ".view(B, T, H, d_k).transpose(1, 2)"]
+        codes += ["softmax(masked(q @ k.mT / d_k**0.5))", "weights @ v"]
+        codes += [".transpose(1, 2).flatten(2)", "out_proj(joined)"]
+        cut = f"(B, H, T, d_k) = {(1, 2, T, d_k)}"
+        shapes = [
+            whole,
+            f"{(1, T, 2, d_k)}, then {cut}",
+            f"(B, H, T, T) = {(1, 2, T, T)}",
+        ]
+        shapes += [cut, whole, whole]
+        grids = [start, (2.36, 0.27, rows[0], "query", "queries", lit)]
+        halves = [(0.27, q[i], "query", f"head {i}", lit) for i in (0, 1)]
+        grids += [(4.07, *halves[0]), (4.73, *halves[1])]
+        _draw_product(picture, 1.45, ["W_query →", "view →", " "], *grids)
+        picture.sign((5.75, 1.45), "transpose →")
+        for half, middle in zip(halves, (1.02, 2.12)):
+            _draw_product(picture, middle, "", (6.22, *half))
+    places = [(0.15, 0.1), (2.6, 0.1), (0.15, low), (4.3, low)]
+    places += [(0.15, low + 1.7), (4.3, low + 1.7)]
+    style = {"family": "DejaVu Sans Mono", "ha": "left"}
+    for number, ((x, y), code, shape) in enumerate(zip(places, codes, shapes), start=1):
+        picture.step((x, y), number)
+        picture.write(x + 0.18, y, code, **style)
+        picture.write(x + 0.18, y + 0.19, shape, color=GREY, **style)
     for head, left in enumerate((0.6, 3.95)):
         style = {"mask": mask} | lit | ({} if head else {"rows": words})
         grids = [(left, 0.33, weights[head], "weight", "weights", style)]
         grids += [(left + 1.28, 0.25, v[head], "value", "v", {})]
         grids += [(left + 2.05, 0.33, contexts[head], "output", "context", lit)]
-        _draw_product(picture, 3.78, "×=", *grids)
-        ground = Box(left - 0.45, 3.36, 3.1, T * LINE - 0.06)
+        _draw_product(picture, low + 1.06, "×=", *grids)
+        ground = Box(left - 0.45, low + 0.64, 3.1, T * LINE - 0.06)
         picture.shelf(ground, f"head {head}", "memory")
-    joined = contexts.transpose(0, 1).flatten(1)
-    _draw_code(picture, (0.15, 4.42), 5, ".transpose(1, 2).flatten(2)", shape)
-    _draw_code(picture, (4.3, 4.42), 6, "out_proj(joined)", shape)
     grids = [(0.6, 0.38, joined, "output", "joined", {"rows": words} | lit)]
     grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
     grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
-    _draw_product(picture, 4.9 + D * LINE / 2, "×=", *grids)
-
-
-def _draw_code(picture, at, number, code, shape):
-    """Write a line of code beside the number of its step, and its shape below."""
-    (x, y), style = at, {"family": "DejaVu Sans Mono", "ha": "left"}
-    picture.step(at, number)
-    picture.write(x + 0.18, y, code, **style)
-    picture.write(x + 0.18, y + 0.19, shape, color=GREY, **style)
+    _draw_product(picture, low + 2.18 + D * LINE / 2, "×=", *grids)
 
 
 def _draw_product(picture, middle, signs, *grids):
