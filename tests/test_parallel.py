@@ -70,6 +70,10 @@ def run_some_tokens(rank, count, inputs):
 
 def run_all(rank, count, inputs, model, sentences, codes):
     """Return what these functions return, in one start of the processes."""
+    compute = parallel.split_batch_over_processes(model, next_token_loss)
+    with pytest.raises(ValueError, match="the model that is shared, got Linear"):
+        compute(torch.nn.Linear(1, 1), sentences)
+    del compute
     of_models = [run_fenced_code(rank, count, c, model, sentences) for c in codes]
     return run_some_tokens(rank, count, inputs), *of_models
 

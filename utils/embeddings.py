@@ -193,14 +193,14 @@ class ComputedBuffer(nn.Module):
 
     def register_computed(self):
         """Register the buffer."""
-        name, value = self.compute_buffer()
-        self.register_buffer(name, value, persistent=False)
+        self._computed, value = self.compute_buffer()
+        self.register_buffer(self._computed, value, persistent=False)
 
     def _apply(self, fn, recurse=True):
-        [before] = self.buffers(recurse=False)
+        was_meta = getattr(self, self._computed).is_meta
         super()._apply(fn, recurse)
-        [after] = self.buffers(recurse=False)
-        if before.is_meta and not after.is_meta:
+        after = getattr(self, self._computed)
+        if was_meta and not after.is_meta:
             with torch.device(after.device):
                 self.register_computed()
         return self

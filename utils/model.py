@@ -429,7 +429,7 @@ def generate(
             num_cached = len(caches[0]) if caches else 0
             logits = model(inputs[:, num_cached:], caches)[:, -1]  # (B, V)
             probs = next_token_probs(logits, temperature, top_k, top_p)
-            new = torch.multinomial(probs, num_samples=1)  # (B, 1)
+            new = torch.multinomial(probs, 1).to(token_ids.dtype)  # (B, 1)
             if end_id is not None:
                 new = new.masked_fill(has_ended, end_id)
                 has_ended |= new == end_id

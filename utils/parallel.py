@@ -248,15 +248,17 @@ def split_batch_over_processes(
 
     model: every process has the same weights, for example from the same seed
     compute_loss: function (model, batch) -> the mean loss of the sentences of a batch
-    returns: a function with the same arguments. Its value is the loss of the whole
-        batch, and its gradient is averaged over the processes during `backward`
+    returns: a function with the same arguments, for this model only. Its value is the
+        loss of the whole batch, and its gradient is averaged over the processes during
+        `backward`
 
     Source: Li et al. 2020, section 3.
     """
     _rank_and_count()  # raises
     parallel_model = DistributedDataParallel(model)
 
-    def compute(model, batch):
+    def compute(given, batch):
+        require.that(given is model, "the model that is shared", type(given).__name__)
         rank, count = _rank_and_count()
         expected = f"a batch that {count} processes can share equally"
         require.that(len(batch[0]) % count == 0, expected, len(batch[0]))
