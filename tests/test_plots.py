@@ -95,6 +95,10 @@ def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published)
     assert len(published) == 2
 
 
+def lines(values, **options):
+    chart.lines({"a": values}, xlabel="x", ylabel="y", **options)
+
+
 WRONG = {
     "maps: expected 2 or 3 axes, got shape (3,)": partial(chart.heat, torch.zeros(3)),
     "rows: expected 3 of them, got 2": partial(chart.heat, WEIGHTS, WORDS[:2]),
@@ -105,8 +109,9 @@ WRONG = {
     "values: expected rows of one": partial(plots.row, {"values": [[1], [1, 2]]}),
     "maps: expected numbers, in rows of one": partial(chart.heat, [[1], [0, 1]]),
     "parts: expected one or more in each line, got none": plots.row,
-    "a: expected a finite number or more, got none": partial(
-        chart.lines, {"a": [math.nan]}, xlabel="x", ylabel="y"
+    "a: expected a finite number or more, got none": partial(lines, [math.nan]),
+    "a: expected numbers above 0 for log_y, got -2.0": partial(
+        lines, [1, -2, math.nan], log_y=True
     ),
     "frames: expected 4 to 12 of them, got 13": partial(plots.steps, [("", "")] * 13),
 }

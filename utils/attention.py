@@ -39,7 +39,9 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
         scores = scores.to(torch.get_default_dtype()).masked_fill(
             is_wrapped, -torch.inf
         )
-    exponentials = torch.exp(scores - scores.amax(dim=dim, keepdim=True))
+    largest = scores.amax(dim=dim, keepdim=True)
+    require.finite("a finite largest score", largest)
+    exponentials = torch.exp(scores - largest)
     dtype = torch.promote_types(exponentials.dtype, torch.float32)  # float16 is narrow
     total = exponentials.sum(dim=dim, keepdim=True, dtype=dtype)
     return (exponentials / total).to(exponentials.dtype)
@@ -100,7 +102,7 @@ def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
             [ True,  True,  True]])
     """
     require.from_zero(num_tokens=num_tokens)
-    lengths = require.integers("lengths", lengths).long()  # uint8 has no 300
+    lengths = require.integers("lengths", lengths)
     require.between("lengths", lengths, 0, num_tokens)
     return torch.arange(num_tokens, device=lengths.device) < lengths[:, None]
 
@@ -610,7 +612,8 @@ def attend_with_heads(
     window: how many keys a causal query may attend to, its own the last of them
     returns: output (B, H, T, d_v), and weights (B, H, T, S) or None
     """
-    require.flags(causal=causal)
+    require.flags(causal=causal, need_weights=need_weights)
+    require.number(1, dropout_p=dropout_p)
     expected = "query (B, H, T, d_k); key (B, H_kv, S, d_k); value (B, H_kv, S, d_v)"
     known = require.floats(expected, query, key, value)
     if padding_mask is not None:

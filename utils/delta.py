@@ -121,6 +121,8 @@ def attend_in_chunks(
     log_gate = torch.zeros_like(beta) if log_gate is None else log_gate
     _check_inputs(query, key, value, beta=beta, log_gate=log_gate)
     require.sizes(chunk_size=chunk_size)
+    if isinstance(state, Tensor):
+        require.finite("a finite state", state)
     return _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size)
 
 

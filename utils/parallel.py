@@ -100,7 +100,9 @@ def combine_partial_attention(
     [count, *_] = require.floats(expected, *parts, equal=True)["..."] or [0]
     require.that(count > 0, "(P, ...) with one part or more", accumulators.shape)
     largest = maxima.amax(dim=0)
-    factors = torch.exp(maxima - finite_maximum(largest))  # (P, ..., T)
+    base = finite_maximum(largest)
+    require.finite("maxima below inf", base)
+    factors = torch.exp(maxima - base)  # (P, ..., T)
     accumulator = (factors[..., None] * accumulators).sum(0)
     return accumulator, largest, (factors * denominators).sum(0)
 

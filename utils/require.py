@@ -186,15 +186,19 @@ def between(name: str, x: Tensor, low: float, high: float):
         that(not wrong, f"{name} from {low} to {high}", *wrong[:1])
 
 
+def finite(expected: str, x: Tensor):
+    """Expect finite numbers, where they can be read."""
+    if is_readable(x) and not x.isfinite().all():
+        refuse(expected, x[~x.isfinite()][0].item())
+
+
 def logits(logits: Tensor) -> Tensor:
     """Expect floats (..., V), on the CPU with a finite largest one; return that."""
     floating("logits", logits)
     has_logits = logits.dim() > 0 and logits.shape[-1] > 0
     that(has_logits, "logits (..., V), one or more each", logits.shape)
     largest = logits.amax(dim=-1, keepdim=True)
-    if is_readable(largest):
-        wrong = largest[~largest.isfinite()].tolist()
-        that(not wrong, "a finite largest logit", *wrong[:1])
+    finite("a finite largest logit", largest)
     return largest
 
 
@@ -241,7 +245,10 @@ def integers(name: str, numbers) -> Tensor:
     """Return one sequence of whole numbers, or a generator of them, as a tensor."""
     expected = f"{name} as one sequence of whole numbers"
     try:
-        x = torch.as_tensor(numbers if hasattr(numbers, "__len__") else [*numbers])
+        numbers = numbers if hasattr(numbers, "__len__") else [*numbers]
+        if isinstance(numbers, list | tuple) and bool in map(type, numbers):
+            raise TypeError("PyTorch would take True for 1")
+        x = torch.as_tensor(numbers)
     except (RuntimeError, TypeError, ValueError) as error:  # texts, uneven rows
         limit = " below 2**63" if "Overflow" in str(error) else ""
         raise TypeError(f"expected {expected}{limit}, got {numbers!r:.80}") from None
@@ -249,7 +256,7 @@ def integers(name: str, numbers) -> Tensor:
         x = x.long()
     is_integer = not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)
     that(x.dim() == 1 and is_integer, expected, x.dtype, x.shape)
-    return x
+    return x if x.dtype == torch.int32 else x.long()  # what an embedding takes
 
 
 def whole_numbers(name: str, numbers: Iterable):

@@ -335,8 +335,8 @@ def lines(
         at = np.arange(len(y)) if x is None else to_array(x, "x", 1)
         expect(len(at) == len(y), name, f"{len(at)} values, one for each x", len(y))
         expect(np.isfinite(y).any(), name, "a finite number or more", "none")
-        is_drawn = not log_y or not (y <= 0).all()
-        expect(is_drawn, name, "a number above 0 for log_y", y.max())
+        is_drawn = not (log_y and (y <= 0).any())
+        expect(is_drawn, name, "numbers above 0 for log_y", np.nanmin(y))
         expect(1 <= smooth <= len(y), "smooth", f"a width from 1 to {len(y)}", smooth)
         for other in (thin or {}).get(name, ()):
             ax.plot(at, to_array(other, name, 1), color=color, alpha=0.7, linewidth=0.9)
