@@ -13,11 +13,13 @@ from torch import nn
 from tests.test_model import gpt
 from utils import (
     attention,
+    cache,
     clinic,
     data,
     delta,
     embeddings,
     experiments,
+    files,
     latent,
     llama,
     model,
@@ -29,6 +31,7 @@ from utils import (
 X, BATCH = torch.ones(3, 4), torch.ones(2, 3, 4)  # 3 tokens of width 4
 PARTS, ONE, IDS = [BATCH] * 3, BATCH[None], torch.tensor([[1, 2]])
 W, HALF, NUMBERS = torch.ones(6, 4), torch.ones(3, 2), torch.ones(2, 3)
+SIZE, MANY = 2**31 - 1, ONE.expand(2**31 - 1, -1, -1, -1)  # the largest size
 NONE, LINE = ONE[..., :0], nn.Linear(1, 1)  # vectors without a feature, and a layer
 
 
@@ -52,9 +55,14 @@ CALLS = {
     "dim as an axis of scores (0, 4), got 7": lambda: attention.softmax(X[:0], 7),
     "dim as an axis of scores (3, 4), got True": lambda: attention.softmax(X, True),
     "scores as real numbers, got torch.bool": lambda: attention.softmax(X > 0),
+    "scores as a dense tensor, got torch.sparse_coo": lambda: attention.softmax(X.to_sparse()),
     "a finite largest score, got inf": lambda: attention.softmax(X * math.inf),
     "x of one feature or more, got (3, 0)": lambda: attention.attention_weights(X[:, :0]),
-    "a number of tokens whose mask fits into memory, got 1000000000": lambda: attention.causal_mask(10**9),
+    "a shape that fits into memory, got (1000000000, 1000000000)": lambda: attention.causal_mask(10**9),
+    "a shape that fits into memory, got (2147483647, 2147483647, 2, 3, 4)": lambda: attention.repeat_kv(MANY, SIZE),
+    "a shape that fits into memory, got (2147483647, 2, 2147483647, 4)": lambda: cache.KeyValueCache(SIZE).append(MANY, MANY),
+    "a shape that fits into memory, got (2147483647, 2147483646)": lambda: embeddings.Rotary(SIZE, SIZE - 1),
+    "a shape that fits into memory, got (1, 2147483647, 2147483647)": lambda: embeddings.alibi_bias(1, SIZE),
     "lengths from 0 to 4, got -1": lambda: attention.padding_mask([-1, 2], 4),
     "lengths as one sequence of whole numbers, got [True, 2]": lambda: attention.padding_mask([True, 2], 3),
     "scores (..., S), got ()": lambda: attention.masked_softmax(X[0, 0]),
@@ -84,6 +92,7 @@ CALLS = {
     "padding_mask (B = 2, S = 3), got (3,)": lambda: delta.DeltaAttention(4, 8, 3, 0.0, 2)(BATCH, X[:, 0] > 0),
     "query (..., T, D = 16), got (3, 4)": lambda: clinic.patient(7)(X, X, X),
     "x (B, T, D = 16), got (2, 3, 4)": lambda: clinic.patient(107)(BATCH),
+    "the model has the weights of another model: expected": lambda: clinic.examine_model(gpt()),
     "got width 8 and 3 heads": lambda: attention.split_heads(torch.zeros(2, 5, 8), 3),
     "cache as a KeyValueCache, got DeltaState": lambda: heads()(BATCH, cache=delta.DeltaState()),
     "token ids from 0 to 5, got -1": lambda: embeddings.embed(torch.tensor([0, -1]), W),
@@ -136,12 +145,14 @@ CALLS = {
     "caches as `new_caches` returns them, got ab": lambda: gpt()(IDS, "ab"),
     "got 1 with lengths [0, 0]": lambda: gpt()(IDS, gpt().new_caches(5)[:1] * 2),
     "causal=True, because a GPT predicts later tokens, got False": lambda: gpt(causal=False),
+    "attention with an `out_proj`, got Identity()": lambda: gpt(attention=nn.Identity),
     "rotary=False with positions='none', got True": lambda: gpt(positions="none", rotary=True),
     "context_length to be a whole number of 1 or more, got 0": lambda: model.GPT(5, 0, 4, 2, 1, positions="rotary"),
     "an even head width with rotary=True, got 3": lambda: model.GPT(5, 3, 6, 2, 1, positions="rotary"),
     "attention as a Module, got NoneType": lambda: model.TransformerBlock(None, None, 4),
     "attention to return (2, 3, 4), got (2, 3, 1)": lambda: model.TransformerBlock(nn.Linear(4, 1), nn.ReLU(), 4)(BATCH),
     "missing 3 required positional arguments: 'd_model'": lambda: llama.Llama(11, 5, d_inner=3),
+    "no positions, a Llama's are rotary, got ['positions']": lambda: llama.Llama(11, 5, 8, 2, 1, d_inner=12, positions="none"),
     "x (..., D = 4), got (3, 2)": lambda: llama.SwiGLU(4)(HALF),
     "more than context_length = 1 token ids, got 0": lambda: data.sliding_windows([], 1, 1),
     "token ids from 0 to inf, got -1": lambda: data.sliding_windows([-1, -2], 1, 1),
@@ -152,9 +163,10 @@ CALLS = {
     "occurrences to be a whole number of 0 or more, got -3": lambda: tokenizer.count_pairs({(1, 2): -3}),
     "ids of a word as a tuple, got str": lambda: tokenizer.count_pairs({"abab": 2}),
     "a text that UTF-8 can encode, got '\\ud800'": lambda: tokenizer.train_bpe(chr(0xD800), 1),
+    "a compiled pattern of texts, got re.compile(b'a')": lambda: tokenizer.train_bpe("a b", 1, re.compile(b"a")),
     "text as a str, got bytes": lambda: tokenizer.train_bpe(b"aa", 1),
     "which loses a part of it": lambda: tokenizer.train_bpe("a b", 1, re.compile("a")),
-    "a compiled pattern, got 'a'": lambda: tokenizer.encode_bpe("aa", {}, "a"),
+    "a compiled pattern of texts, got 'a'": lambda: tokenizer.encode_bpe("aa", {}, "a"),
     "merges in the order learned, got (256, 99) before its parts": lambda: tokenizer.encode_bpe("ab", {(256, 99): 257, (97, 98): 256}),
     "merges in the order learned, got ('a', 'b') before its parts": lambda: tokenizer.encode_bpe("ab", {("a", "b"): 256}),
     "merges as a dict, got list": lambda: tokenizer.decode_bpe([97], [(97, 98)]),
@@ -177,6 +189,7 @@ CALLS = {
     "a list of batches, or a function from a number to a batch, got dict": lambda: fit({"x": X}),
     "a model with weights to train, got none": lambda: fit([X], layer=nn.ReLU()),
     "compute_loss as a Callable, got NoneType": lambda: fit([X], None),
+    "content as bytes, got str": lambda: files.write_atomically("missing/file", "text"),
 }
 # fmt: on
 

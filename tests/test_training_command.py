@@ -98,8 +98,9 @@ def test_unusable_text_is_an_error_of_one_line(tmp_path, capsys, content, messag
         ("--write a --held-out b", "--held-out has no effect here"),
         ("no.txt --tokens 5", "--tokens has no effect here"),
         ("no.txt --heads 5", "divisible by the number of heads, got width 96 and 5"),
-        ("no.txt --lr nan", "expected a finite lr from 0 to 1, got nan"),
-        (f"no.txt --seed {2**70}", "expected seed to be a whole number of 0 or"),
+        ("no.txt --lr nan", "expected a finite --lr from 0 to 1, got nan"),
+        (f"no.txt --seed {2**70}", "expected --seed to be a whole number of 0 or"),
+        ("no.txt --save-every 0", "expected --save-every to be a whole number of 1"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_before_anything_is_read(
@@ -165,7 +166,7 @@ def test_held_out_windows_do_not_overlap_and_come_from_all_of_a_long_text(monkey
     monkeypatch.setattr(command, "next_token_loss", first_ids)
     model = command.GPT(2, 5, d_model=2, num_heads=1, num_layers=0)
     for num_ids, starts in ((21, range(0, 20, 5)), (2561, range(0, 2560, 20))):
-        found = command.held_out_loss(model, torch.arange(num_ids), 5)
+        found = command.held_out_loss(model, torch.arange(num_ids).to(torch.uint16), 5)
         assert found == sum(starts) / len(starts)
     with pytest.raises(TypeError, match="model as a Module, got int"):
         command.held_out_loss(3, torch.arange(21), 5)

@@ -85,10 +85,8 @@ def causal_mask(num_tokens: int) -> Tensor:
             [ True,  True,  True]])
     """
     require.from_zero(num_tokens=num_tokens)
-    try:
-        return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
-    except RuntimeError:
-        require.refuse("a number of tokens whose mask fits into memory", num_tokens)
+    shape = num_tokens, num_tokens
+    return require.memory(torch.ones, *shape, dtype=torch.bool).tril()
 
 
 def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
@@ -440,6 +438,7 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
     """
     require.shapes("x (..., H_kv, T, d_k)", x)
     require.sizes(n_rep=n_rep)
+    require.memory(x.new_empty, n_rep, *x.shape)
     return x.repeat_interleave(n_rep, dim=-3)
 
 

@@ -58,8 +58,8 @@ class KeyValueCache:
         require.that(end <= self.capacity, expected, end)
         if self.key is None:
             self.key, self.value = (
-                new.new_empty(*new.shape[:2], self.capacity, new.shape[-1])
-                for new in (key, value)
+                require.memory(x.new_empty, *x.shape[:2], self.capacity, x.shape[-1])
+                for x in (key, value)
             )
         self.key[:, :, start:end], self.value[:, :, start:end] = key, value
         self._known, self.num_tokens = known, end

@@ -46,6 +46,7 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
     """
     require.sizes(num_positions=num_positions)
     require.even("d_model", d_model)
+    require.memory(torch.empty, num_positions, d_model)
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
     positions = torch.arange(num_positions)
     angles = positions[:, None] / 10000 ** (even / d_model)  # (T, D / 2)
@@ -225,6 +226,8 @@ class Rotary(ComputedBuffer):
     ):
         super().__init__()
         require.sizes(num_positions=num_positions)
+        require.even("width", width)
+        require.memory(torch.empty, num_positions, width)
         self.num_positions, self.options = num_positions, (width, base, rescale)
         self.register_computed()
 
@@ -259,6 +262,7 @@ def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:
     """
     require.sizes(num_heads=num_heads)
     require.from_zero(num_tokens=num_tokens)
+    require.memory(torch.empty, num_heads, num_tokens, num_tokens)
     slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)  # (H,)
     positions = torch.arange(num_tokens)
     offset = (positions - positions[:, None]).clamp(max=0)  # (T, T), -(i - j)

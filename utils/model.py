@@ -163,6 +163,8 @@ class GPT(nn.Module):
         self.output.weight = self.embedding.token_embedding.weight
         self.apply(_init_weights)
         for block in self.blocks:  # smaller, because all of them add to one stream
+            is_valid = hasattr(block.attention, "out_proj")
+            require.that(is_valid, "attention with an `out_proj`", block.attention)
             for layer in (block.attention.out_proj, block.feed_forward[-1]):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 

@@ -7,7 +7,7 @@ Shapes: B batch, T tokens (queries), S tokens attended to (keys).
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from numbers import Integral, Real
 from pathlib import Path
@@ -122,6 +122,15 @@ def real(name: str, x: Tensor):
     instance(name, x)
     is_real = not x.is_complex() and x.dtype not in (torch.bool, torch.uint64)
     that(is_real, f"{name} as real numbers", x.dtype)
+    that(x.layout == torch.strided, f"{name} as a dense tensor", x.layout)
+
+
+def memory(make: Callable, *shape: int, **kind) -> Tensor:
+    """Return what `torch.empty` or the like makes; expect that it fits into memory."""
+    try:
+        return make(shape, **kind)
+    except RuntimeError:
+        refuse("a shape that fits into memory", shape)
 
 
 def sizes(least: int = 1, /, **sizes: int):

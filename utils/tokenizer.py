@@ -161,8 +161,8 @@ def _split_words(text, pattern):
     require.instance("text", text, str)
     if half := re.search("[\ud800-\udfff]", text):  # half a character of UTF-16
         require.refuse("a text that UTF-8 can encode", repr(half[0]))
-    if not hasattr(pattern, "finditer"):  # of `re` or of `regex`
-        raise TypeError(f"expected a compiled pattern, got {pattern!r}")
+    if not isinstance(getattr(pattern, "pattern", None), str):  # of `re` or of `regex`
+        raise TypeError(f"expected a compiled pattern of texts, got {pattern!r}")
     words = [match[0] for match in pattern.finditer(text)]
     expected = "a pattern whose matches together are the text"
     received = f"{pattern.pattern!r}, which loses a part of it"

@@ -3,6 +3,7 @@
 import torch
 
 from utils import require
+from utils.checkpoints import check_shapes
 from utils.data import load_text, sliding_windows
 from utils.model import GPT, mean_loss
 from utils.training.text import load_tales_model
@@ -36,6 +37,7 @@ def examine_model(model: GPT) -> None:
     """
     require.instance("model", model, GPT)
     healthy, encode, _ = load_tales_model()
+    check_shapes(healthy, model.state_dict(), "the model")
     size = healthy.context_length
     batch = sliding_windows(encode(load_text())[:NUM_TOKENS], size, size)
     here, there = _measure(model, batch), _measure(healthy, batch)

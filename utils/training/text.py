@@ -177,28 +177,30 @@ def _parse(arguments):
     options = parser.parse_args(arguments)
     if options.export and not options.checkpoint:
         parser.error("--export needs --checkpoint FILE")
+    given = {f"--{name.replace('_', '-')}": x for name, x in vars(options).items()}
     try:
-        _check(options)
+        _check(**given)
     except ValueError as error:
         parser.error(str(error))
-    used = vars(options).keys() - {"tokens", "temperature"}
+    unused = {"--tokens", "--temperature"}
     if options.text is None:
-        used = {"write", "export", "checkpoint"}
-        used |= {"tokens", "temperature", "seed"} if options.export is None else set()
-    for name, value in vars(options).items():
-        if name not in used and value != parser.get_default(name):
-            parser.error(f"--{name.replace('_', '-')} has no effect here")
+        unused = given.keys() - {"--write", "--export", "--checkpoint"}
+        unused -= set() if options.export else {"--tokens", "--temperature", "--seed"}
+    for name, value in given.items():
+        if name in unused and value != parser.get_default(name[2:].replace("-", "_")):
+            parser.error(f"{name} has no effect here")
     return options
 
 
-def _check(options):
-    counts = "steps", "save_every", "batch", "context", "layers", "merges", "tokens"
-    require.sizes(**{name: getattr(options, name) for name in (*counts, "width")})
-    require.divisible(options.width, options.heads)
-    require.from_zero(seed=options.seed)
-    fractions = {name: getattr(options, name) for name in ("lr", "decline", "dropout")}
-    require.number(1, **fractions)
-    require.number(above_zero=True, temperature=options.temperature)
+def _check(**given):
+    """Expect numbers that fit; the names are those of the command, as in its errors."""
+    counts = "steps save-every batch context layers merges tokens width".split()
+    require.sizes(**{f"--{name}": given[f"--{name}"] for name in counts})
+    require.divisible(given["--width"], given["--heads"])
+    require.from_zero(**{"--seed": given["--seed"]})
+    fractions = "--lr", "--decline", "--dropout"
+    require.number(1, **{name: given[name] for name in fractions})
+    require.number(above_zero=True, **{"--temperature": given["--temperature"]})
 
 
 def _write_text(options, write):
