@@ -75,14 +75,16 @@ def test_a_picture_is_one_small_image_with_its_text(draw, published):
 @pytest.mark.parametrize("title", [None, ""])
 @pytest.mark.parametrize("draw", [*PICTURES.values(), draw_steps])
 def test_a_title_that_is_no_text_is_an_error(draw, title):
-    with pytest.raises(ValueError, match=f"title: expected a text, got {title!r}"):
+    with pytest.raises(ValueError, match=f"expected title as a text, got {title!r}"):
         draw(title=title)
 
 
 def test_a_mark_beyond_the_width_is_an_error():
     picture = plots.Picture()
     picture.grid((5, 0.2), [range(10)])
-    with pytest.raises(ValueError, match="picture 't': expected nothing beyond its"):
+    with pytest.raises(
+        ValueError, match=r"t: expected a picture of 6\.9 inches, got marks from"
+    ):
         picture.publish("t")
 
 
@@ -99,21 +101,28 @@ def lines(values, **options):
     chart.lines({"a": values}, xlabel="x", ylabel="y", **options)
 
 
+picture = plots.Picture()
 WRONG = {
-    "maps: expected 2 or 3 axes, got shape (3,)": partial(chart.heat, torch.zeros(3)),
+    "expected maps with 2 or 3 axes, got (3,)": partial(chart.heat, torch.zeros(3)),
     "rows: expected 3 of them, got 2": partial(chart.heat, WEIGHTS, WORDS[:2]),
-    "series: expected a dict": partial(chart.lines, [1], xlabel="x", ylabel="y"),
+    "reference: expected a dict from names": partial(lines, [1], reference="s"),
+    "expected marks as places, or": partial(lines, [1], marks={"m": (1,)}),
+    "expected one of op, learned, ": lambda title: picture.block((1, 1), "a", "x2"),
+    "expected one of cached, process, memory, got 'x'": lambda title: picture.shelf(
+        picture.word((1, 1), "a"), "a", "x"
+    ),
+    "expected owner from -1 to 5": partial(plots.row, {"values": [1], "owner": 9}),
     "joined: expected names from ['a'], got ['b']": partial(
         chart.scatter, {"a": [[1], [2]]}, xlabel="x", ylabel="y", joined=["b"]
     ),
-    "values: expected rows of one": partial(plots.row, {"values": [[1], [1, 2]]}),
+    "expected rows of one": partial(plots.row, {"values": [[1], [1, 2]]}),
     "maps: expected numbers, in rows of one": partial(chart.heat, [[1], [0, 1]]),
-    "parts: expected one or more in each line, got none": plots.row,
+    "expected one part or more in each line, got none": plots.row,
     "a: expected a finite number or more, got none": partial(lines, [math.nan]),
     "a: expected numbers above 0 for log_y, got -2.0": partial(
         lines, [1, -2, math.nan], log_y=True
     ),
-    "frames: expected 4 to 12 of them, got 13": partial(plots.steps, [("", "")] * 13),
+    "expected 4 to 12 frames, got 13": partial(plots.steps, [("", "")] * 13),
 }
 
 

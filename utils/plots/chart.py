@@ -9,9 +9,9 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator
 
+from utils import require
 from utils.plots import theme
 from utils.plots.publishing import (
-    expect,
     expect_dict,
     expect_length,
     format_number,
@@ -56,30 +56,24 @@ def heat(
 ) -> None:
     """Draw matrices side by side on one colour scale, by default attention weights.
 
-    Args:
-        maps: one matrix `(T, S)`, or several of one shape, `(H, T, S)`: weights from 0
-            to `vmax`, or any sign with `signed=True`.
-        rows, columns: token strings, or pairs (name, number) that name several
-            neighbours at once; without columns the rows name both axes.
-        names: one for each of several matrices.
-        mask: boolean `(T, S)` or `(H, T, S)`, True = may attend; others hatched.
-        signed: colours centred on zero.
-        show_values: write the numbers; by default in cells that have room for them.
-        vmax: the end of the colour scale, above 0; 1, or the largest magnitude if
-            signed.
-        framed: cells (row, column) that get a frame, in each matrix.
-
-    Raises:
-        ValueError: for a wrong number of labels, a mask of another shape, weights
-            outside the scale, a frame outside the matrix, or matrices of nothing but
-            NaN or hidden cells.
+    maps: one matrix `(T, S)`, or several of one shape, `(H, T, S)`: weights from 0
+        to `vmax`, or any sign with `signed=True`.
+    rows, columns: token strings, or pairs (name, number) that name several
+        neighbours at once; without columns the rows name both axes.
+    names: one for each of several matrices.
+    mask: boolean `(T, S)` or `(H, T, S)`, True = may attend; others hatched.
+    signed: colours centred on zero.
+    show_values: write the numbers; by default in cells that have room for them.
+    vmax: the end of the colour scale, above 0; 1, or the largest magnitude if
+        signed.
+    framed: cells (row, column) that get a frame, in each matrix.
 
     >>> heat([[1.0, 0.0], [0.4, 0.6]], "ab", framed=[(1, 0)], title="Rows sum to 1")
     Heat map: Rows sum to 1. Rows (query): 0 a, 1 b. Columns (key): 0 a, 1 b. \
 Framed: 1 b / 0 a.
     """
     maps = to_array(maps, "maps")
-    expect(maps.ndim in (2, 3), "maps", "2 or 3 axes", f"shape {maps.shape}")
+    require.that(maps.ndim in (2, 3), "maps with 2 or 3 axes", maps.shape)
     maps = maps[None] if maps.ndim == 2 else maps
     height, width = maps.shape[1:]
     if columns is None and height == width:
@@ -88,11 +82,11 @@ Framed: 1 b / 0 a.
     expect_length(len(maps), "names", names)
     masks = to_mask(mask, maps.shape)
     known = maps[masks & (np.isfinite(maps) if signed else ~np.isnan(maps))]
-    expect(known.size, "maps", "at least one finite number that isn't hidden", "none")
+    require.that(known.size, "maps with a finite number that isn't hidden", "none")
     scale = _color_scale(known, signed, vmax)
     for i, j in framed:
         is_inside = 0 <= i < height and 0 <= j < width
-        expect(is_inside, "framed", f"cells of a {height} by {width} matrix", (i, j))
+        require.that(is_inside, f"framed cells of {height} by {width}", (i, j))
     row_labels = _axis_labels(rows, height, "rows")
     column_labels = _axis_labels(columns, width, "columns")
     row_names, column_names = (
@@ -139,7 +133,7 @@ def _axis_labels(labels, size, what):
     if len(labels) and isinstance(labels[0], tuple):
         numbers = [number for _, number in labels]
         is_sum = sum(numbers) == size and min(numbers) > 0
-        expect(is_sum, what, f"numbers above 0 that sum to {size}", numbers)
+        require.that(is_sum, f"numbers above 0 that sum to {size}", numbers, where=what)
         return [(shorten(name, LABEL_LENGTH), number) for name, number in labels]
     names = to_names(labels, size, what)
     if not isinstance(labels, range):
@@ -151,15 +145,12 @@ def _color_scale(known, signed, vmax):
     """Return (norm, colour map) for all maps: weights from 0, signed around 0."""
     low, high = known.min(initial=0), known.max(initial=0)
     top = (max(high, -low, 1e-12) if signed else 1) if vmax is None else vmax
-    expect(top > 0, "vmax", "a number above 0", vmax)
+    require.that(top > 0, "vmax above 0", vmax)
     bottom = -top if signed else 0
-    expect(
-        bottom - 1e-6 <= low and high <= top + 1e-6,
-        "maps",
-        f"{'values' if signed else 'weights'} from {bottom:g} to {top:g} "
-        "(else use signed=True or vmax=)",
-        f"values from {low:.3g} to {high:.3g}",
-    )
+    expected = f"maps with {'values' if signed else 'weights'} from {bottom:g} to "
+    expected += f"{top:g} (else use signed=True or vmax=)"
+    is_inside = bottom - 1e-6 <= low and high <= top + 1e-6
+    require.that(is_inside, expected, f"values from {low:.3g} to {high:.3g}")
     return Normalize(bottom, top), theme.SIGNED if signed else theme.WEIGHTS
 
 
@@ -207,9 +198,8 @@ def _label_axis(axis, labels, cell):
 def bars(groups: dict, labels, *, title: str, ylabel: str) -> None:
     """Draw one panel of bars for each group, side by side on one scale.
 
-    Args:
-        groups: dict from the panel's name to its values, one for each label.
-        labels: the categories, such as tokens.
+    groups: dict from the panel's name to its values, one for each label.
+    labels: the categories, such as tokens.
 
     >>> bars({"one": [0.2, 0.8]}, ["a", "b"], title="b is heavier", ylabel="weight")
     Bars: b is heavier. Panels: one. Categories: a, b. Height: weight.
@@ -222,7 +212,7 @@ def bars(groups: dict, labels, *, title: str, ylabel: str) -> None:
     for ax, (name, values) in zip(axes, groups.items()):
         values = to_array(values, name, 1)
         expect_length(len(names), name, values)
-        expect(np.isfinite(values).all(), name, "finite numbers", values)
+        require.that(np.isfinite(values).all(), "finite numbers", values, where=name)
         bar = ax.bar(np.arange(len(names)) + 0.5, values, 0.75, color=theme.SERIES[0])
         numbers = [format_number(value, num_digits(values)) for value in values]
         if max(map(text_width, numbers)) < 0.9 * slot:
@@ -244,10 +234,9 @@ def dots(
     A short upright line marks the median of several values. Each seed has its own
     height, the same in all groups, the first on top.
 
-    Args:
-        groups: dict from a name to its values, one a seed.
-        baseline: dict from a name to a value, drawn as dashed upright lines.
-        xlim: `(left, right)` of the scale.
+    groups: dict from a name to its values, one a seed.
+    baseline: dict from a name to a value, drawn as dashed upright lines.
+    xlim: `(left, right)` of the scale.
 
     >>> dots({"one head": [0.5, 0.6], "four": [0.9, 0.9]}, title="Four heads find more",
     ...      xlabel="accuracy", baseline={"guessing": 0.25})
@@ -255,6 +244,7 @@ def dots(
 Baselines: guessing.
     """
     expect_dict("groups", groups)
+    expect_dict("baseline", baseline or groups)
     fig = new_figure(0.9 + 0.46 * len(groups), "constrained")
     ax = fig.subplots()
     style = {"markersize": 5.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
@@ -307,25 +297,28 @@ def lines(
     If a line ends early, a cross marks its last finite value. Earlier NaNs leave gaps,
     wider ones if `smooth` is above 1.
 
-    Args:
-        series: dict from a name to its values.
-        x: positions shared by all; by default 0, 1, 2 …
-        log_x, log_y: logarithmic axes.
-        reference: dict from a name to a height, drawn as dashed lines.
-        marks: dict from a name to a place across, drawn as dashed upright lines, or to
-            a pair (place, text), which gets a number; the text is below.
-        smooth: width of a moving average; the values themselves stay, faint.
-        thin: dict from a name in `series` to more lines, drawn thin in its colour.
-        ylim: `(bottom, top)`.
+    series: dict from a name to its values.
+    x: positions shared by all; by default 0, 1, 2 …
+    log_x, log_y: logarithmic axes.
+    reference: dict from a name to a height, drawn as dashed lines.
+    marks: dict from a name to a place across, drawn as dashed upright lines, or to
+        a pair (place, text), which gets a number; the text is below.
+    smooth: width of a moving average; the values themselves stay, faint.
+    thin: dict from a name in `series` to more lines, drawn thin in its colour.
+    ylim: `(bottom, top)`.
 
     >>> style = {"xlabel": "step", "ylabel": "loss", "marks": {"late": (1, "A cat")}}
     >>> lines({"loss": [3.0, 2.0]}, title="It falls", **style)
     Lines: It falls. Across: step. Up: loss. Lines: loss. late: A cat.
     """
     expect_dict("series", series)
+    expect_dict("reference", reference or series)
+    expect_dict("marks", marks or series)
     unknown = [*{*(thin or ())} - {*series}]
-    expect(not unknown, "thin", f"names from {[*series]}", unknown)
+    require.that(not unknown, f"thin with names from {[*series]}", unknown)
     samples = {k: mark for k, mark in (marks or {}).items() if isinstance(mark, tuple)}
+    are_pairs = all(len(mark) == 2 for mark in samples.values())
+    require.that(are_pairs, "marks as places, or as pairs (place, text)", samples)
     marks = {k: mark for k, mark in (marks or {}).items() if k not in samples}
     fig, ax = _axes_above_samples(3.3, samples)
     ax.set(xlabel=xlabel, ylabel=ylabel)
@@ -333,11 +326,11 @@ def lines(
     for i, (name, values) in enumerate(series.items()):
         y, color = to_array(values, name, 1), theme.SERIES[i % len(theme.SERIES)]
         at = np.arange(len(y)) if x is None else to_array(x, "x", 1)
-        expect(len(at) == len(y), name, f"{len(at)} values, one for each x", len(y))
-        expect(np.isfinite(y).any(), name, "a finite number or more", "none")
-        is_drawn = not (log_y and (y <= 0).any())
-        expect(is_drawn, name, "numbers above 0 for log_y", np.nanmin(y))
-        expect(1 <= smooth <= len(y), "smooth", f"a width from 1 to {len(y)}", smooth)
+        expect_length(len(at), name, y)
+        is_drawn, where = not (log_y and (y <= 0).any()), {"where": name}
+        require.that(np.isfinite(y).any(), "a finite number or more", "none", **where)
+        require.that(is_drawn, "numbers above 0 for log_y", np.nanmin(y), **where)
+        require.that(1 <= smooth <= len(y), f"smooth from 1 to {len(y)}", smooth)
         for other in (thin or {}).get(name, ()):
             ax.plot(at, to_array(other, name, 1), color=color, alpha=0.7, linewidth=0.9)
         if smooth > 1:
@@ -410,12 +403,11 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
 
     The labels are in a column at the right of each panel, as high or low as the points.
 
-    Args:
-        positions: `(N, 2)` for each panel.
-        labels: the N labels of the points.
-        names: one for each panel.
-        groups: the name of each point's group, which gives colour and marker.
-        reach: both axes go from `-reach` to `reach`.
+    positions: `(N, 2)` for each panel.
+    labels: the N labels of the points.
+    names: one for each panel.
+    groups: the name of each point's group, which gives colour and marker.
+    reach: both axes go from `-reach` to `reach`.
 
     >>> points([[[0, 1.0], [1, 0]]], ["cat", "bus"], names=["before"], reach=2,
     ...        groups=["animal", "vehicle"], title="Two words")
@@ -426,7 +418,7 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
     expect_length(len(labels), "groups", groups)
     expect_length(len(panels), "names", names)
     farthest = np.abs(panels).max(initial=0)
-    expect(farthest <= reach, "positions", f"numbers up to reach = {reach}", farthest)
+    require.that(farthest <= reach, f"positions up to reach = {reach}", farthest)
     fig, kinds = new_figure(4.0, "constrained"), list(dict.fromkeys(groups))
     axes = fig.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
     axes[0].set(xlim=(-reach, reach), ylim=(-reach, reach))
@@ -461,14 +453,13 @@ def scatter(
 ) -> None:
     """Draw a mark for each pair of numbers, with a colour and a marker for each group.
 
-    Args:
-        groups: dict from a name to `(x, y)`, two rows of equal length.
-        labels: dict from a text to the `(x, y)` that it names; the text is at the left.
-        offsets: dict from a text in `labels` to its distance from `(x, y)`, in points
-            to the right and up, if it isn't at the left.
-        log_x: a logarithmic axis with a tick at each x.
-        joined: the names of groups whose marks are joined by a line.
-        ylim: `(bottom, top)`.
+    groups: dict from a name to `(x, y)`, two rows of equal length.
+    labels: dict from a text to the `(x, y)` that it names; the text is at the left.
+    offsets: dict from a text in `labels` to its distance from `(x, y)`, in points
+        to the right and up, if it isn't at the left.
+    log_x: a logarithmic axis with a tick at each x.
+    joined: the names of groups whose marks are joined by a line.
+    ylim: `(bottom, top)`.
 
     >>> scatter({"block 0": [[0.1, 0.3], [0.0, 0.2]]}, title="More weight costs more",
     ...         xlabel="weight", ylabel="cost", labels={"head 1": (0.3, 0.2)})
@@ -481,7 +472,7 @@ Labels: head 1.
         ("joined", joined, groups),
     ):
         unknown = [name for name in names if name not in known]
-        expect(not unknown, what, f"names from {[*known]}", unknown)
+        require.that(not unknown, f"names from {[*known]}", unknown, where=what)
     fig = new_figure(3.3, "constrained")
     ax = fig.subplots()
     ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log_x else "linear")
@@ -522,11 +513,10 @@ def dials(angles, names, *, title: str, labels, shaded=None) -> None:
 
     Hands that nearly coincide share a label, at the first of them.
 
-    Args:
-        angles: `(N, T)` in radians, T hands for each of N clocks.
-        names: one for each clock.
-        labels: one for each hand.
-        shaded: for each clock an angle in radians up to which it is shaded.
+    angles: `(N, T)` in radians, T hands for each of N clocks.
+    names: one for each clock.
+    labels: one for each hand.
+    shaded: for each clock an angle in radians up to which it is shaded.
 
     >>> dials([[0, 1.6], [0, 3.1]], ["fast", "slow"], labels=["k", "q"], title="Two")
     Clocks: Two. Names: fast, slow. Hands: k, q.

@@ -17,10 +17,10 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.text import Text
 
+from utils import require
 from utils.plots import theme
 from utils.plots.publishing import (
     drawable,
-    expect,
     format_number,
     in_course_style,
     new_figure,
@@ -140,24 +140,20 @@ class Picture:
     ) -> Box:
         """Draw numbers or texts in cells, with a name above and labels at its sides.
 
-        Args:
-            at: the upper left corner of the first cell, or the middle if `centred`.
-            values: `(n, m)`, or `(m,)` for one row.
-            role: gives the colours, see `theme.INK`; a "weight" is from 0 to 1.
-            shape: below the grid, such as "(T, D) = (3, 2)".
-            mask: boolean, of the shape of `values`, True = may attend; others hatched.
-            owner: 0 to 5, a colour for each value or row instead of the role's; -1 for
-                none.
-            lit: the row with a frame.
-            cell: the width of a cell in inches, if not as wide as its text.
-
-        Raises:
-            ValueError: for an unknown role, and for a mask of another shape.
+        at: the upper left corner of the first cell, or the middle if `centred`.
+        values: `(n, m)`, or `(m,)` for one row.
+        role: gives the colours, see `theme.INK`; a "weight" is from 0 to 1.
+        shape: below the grid, such as "(T, D) = (3, 2)".
+        mask: boolean, of the shape of `values`, True = may attend; others hatched.
+        owner: 0 to 5, a colour for each value or row instead of the role's; -1 for
+            none.
+        lit: the row with a frame.
+        cell: the width of a cell in inches, if not as wide as its text.
         """
-        expect(role in INK, "role", f"one of {', '.join(map(str, INK))}", role)
         numbers, texts = _cell_texts(values)
         shown, ink = to_mask(mask, texts.shape), INK[role]
         owners = np.asarray(-1 if owner is None else owner)
+        require.that({*owners.flat} <= {*range(-1, 6)}, "owner from -1 to 5", owners)
         owners = owners[:, None] if owners.ndim == 1 else owners
         owners = np.broadcast_to(owners, texts.shape)
         cell = cell or max(CELL, 0.12 + max(map(text_width, texts.flat)))
@@ -211,7 +207,7 @@ class Picture:
 
         `kind` is "op", "learned" (a matrix, grey) or a role; `size` is in inches.
         """
-        kinds = {"op": "white", "learned": theme.LEARNED} | theme.FILL
+        kinds = theme.Known({"op": "white", "learned": theme.LEARNED} | theme.FILL)
         lines = text.count("\n") + 1
         width, height = size or (text_width(text, NAME) + 0.24, 0.2 + 0.17 * lines)
         box = Box(*at, width, height, text.replace("\n", " "))
@@ -237,14 +233,13 @@ class Picture:
     ) -> None:
         """Draw an arrow along which data flows, in the ink of what flows.
 
-        Args:
-            start, end: boxes or points; of boxes the sides that face each other.
-            role: by default that of the box at the start, or at the end.
-            weight: from 0 to 1, gives the width; below 0.05 nothing is drawn.
-            turn: where across a wire with right angles goes up or down.
-            via: other points between.
-            bend: how far the middle of an arrow hangs below its ends, two boxes.
-            text: on the longest part, or above the end of an arrow that hangs.
+        start, end: boxes or points; of boxes the sides that face each other.
+        role: by default that of the box at the start, or at the end.
+        weight: from 0 to 1, gives the width; below 0.05 nothing is drawn.
+        turn: where across a wire with right angles goes up or down.
+        via: other points between.
+        bend: how far the middle of an arrow hangs below its ends, two boxes.
+        text: on the longest part, or above the end of an arrow that hangs.
         """
         if weight is not None and weight < THINNEST:
             return
@@ -332,10 +327,9 @@ class Picture:
     def plane(self, at: tuple, size: float, reach: float):
         """Draw two axes; return the function from a vector to its point, in inches.
 
-        Args:
-            at: the middle, where the axes cross.
-            size: of the square, in inches.
-            reach: both axes go from `-reach` to `reach`.
+        at: the middle, where the axes cross.
+        size: of the square, in inches.
+        reach: both axes go from `-reach` to `reach`.
         """
         box = Box(at[0] - size / 2, at[1] - size / 2, size, size)
         for ends in ((box.left, box.right), (box.bottom, box.top)):
@@ -431,9 +425,8 @@ def _middles(sizes, start, gap):
 def row(*parts, title: str) -> None:
     """Draw grids side by side, with signs between them, and publish them.
 
-    Args:
-        parts: dicts with the arguments of `Picture.grid` (all but `at`), texts that
-            become signs, and pairs of dicts: a factor with the product below it.
+    parts: dicts with the arguments of `Picture.grid` (all but `at`), texts that
+        become signs, and pairs of dicts: a factor with the product below it.
 
     >>> row({"values": [[1, 2]], "name": "q"}, "=", {"values": [3, 4]}, title="Grids")
     Picture: Grids. q: 1 2. =. 3 4.
@@ -447,7 +440,7 @@ def column(*lines, title: str) -> None:
     >>> column(["a →", {"values": [1]}], ["b →", {"values": [2]}], title="Two")
     Picture: Two. a →. 1. b →. 2.
     """
-    expect(lines and all(lines), "parts", "one or more in each line", "none")
+    require.that(lines and all(lines), "one part or more in each line", "none")
     picture, y = Picture(), 0.0
     for parts in lines:
         lefts, rights, above, below = zip(*map(_room, parts))
@@ -493,9 +486,9 @@ def _cell_texts(values):
     """Return the numbers of a grid, or None for texts, and what its cells show."""
     lines = [v.tolist() if hasattr(v, "tolist") else v for v in values]
     lengths = {len(v) if isinstance(v, list | tuple | range) else 0 for v in lines}
-    expect(len(lengths) == 1, "values", "rows of one length", f"{lines!r:.80}")
+    require.that(len(lengths) == 1, "rows of one length", f"{lines!r:.80}")
     cells = np.atleast_2d(np.array(lines, dtype=object))
-    expect(cells.ndim == 2 and cells.size, "values", "one row or more", cells.shape)
+    require.that(cells.ndim == 2 and cells.size, "one row or more", cells.shape)
     if any(isinstance(v, (str, bytes)) for v in cells.flat):
         return None, np.array([[visible(v) for v in line] for line in cells])
     numbers = cells.astype(float)

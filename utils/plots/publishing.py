@@ -19,28 +19,23 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Bbox
 from PIL import Image
 
+from utils import require
 from utils.plots.theme import DPI, LABEL, NUM_COLORS, PIXELS, STYLE, TITLE, WIDTH
 
 GLYPHS = FT2Font(findfont("DejaVu Sans")).get_charmap()
 # --- arguments --------------------------------------------------------------------
 
 
-def expect(condition, what, expected, got):
-    """Raise ValueError if the condition is false, with what was expected and got."""
-    if not condition:
-        raise ValueError(f"{what}: expected {expected}, got {got}")
-
-
 def expect_length(size, what, values):
     """Raise ValueError unless there are `size` values."""
-    expect(len(values) == size, what, f"{size} of them", len(values))
+    require.that(len(values) == size, f"{size} of them", len(values), where=what)
 
 
 def expect_dict(what, values):
     """Raise ValueError unless it is a dict of one entry or more, by names."""
     is_dict = isinstance(values, dict) and all(isinstance(name, str) for name in values)
-    expect(is_dict, what, "a dict from names", f"{values!r:.80}")
-    expect(values, what, "one or more", "none")
+    require.that(is_dict, "a dict from names", f"{values!r:.80}", where=what)
+    require.that(values, "one or more", "none", where=what)
 
 
 def to_array(values, what, ndim=None):
@@ -50,19 +45,19 @@ def to_array(values, what, ndim=None):
             values = torch.stack([torch.as_tensor(v) for v in values])
         array = torch.as_tensor(values).detach().cpu().double().numpy()
     except (RuntimeError, TypeError, ValueError):
-        expect(False, what, "numbers, in rows of one length", f"{values!r:.80}")
+        require.refuse("numbers, in rows of one length", f"{values!r:.80}", where=what)
     if ndim is not None:
-        expect(array.ndim == ndim, what, f"{ndim} axes", f"shape {array.shape}")
-    expect(array.size, what, "at least one number", f"shape {array.shape}")
+        require.that(array.ndim == ndim, f"{ndim} axes", array.shape, where=what)
+    require.that(array.size, "one number or more", array.shape, where=what)
     return array
 
 
 def to_mask(mask, shape):
     """Return a boolean array, True = may attend; without a mask all may."""
     mask = torch.as_tensor(True if mask is None else mask).cpu().numpy()
-    expect(mask.dtype == bool, "mask", "booleans, True = may attend", mask.dtype)
+    require.that(mask.dtype == bool, "mask of booleans, True = may attend", mask.dtype)
     expected = shape[len(shape) - mask.ndim :]
-    expect(mask.shape == expected, "mask", f"shape {expected}", mask.shape)
+    require.that(mask.shape == expected, f"mask of shape {expected}", mask.shape)
     return np.broadcast_to(mask, shape)
 
 
@@ -128,7 +123,7 @@ def wrap(text, width, size=LABEL, weight="normal"):
 
 def describe(kind, title, *sentences):
     """Return the text that stands for a picture: its kind, its title and sentences."""
-    expect(isinstance(title, str) and title, "title", "a text", repr(title))
+    require.that(isinstance(title, str) and title, "title as a text", repr(title))
     return " ".join(map(end_sentence, [f"{kind}: {title}", *sentences]))
 
 
@@ -179,12 +174,9 @@ def draw_images(figures, title, num_colors=NUM_COLORS):
     for fig in figures:
         fig.text(0.1 / WIDTH, top / fig.get_figheight(), lines, **style)
     box = Bbox.union([fig.get_tightbbox() for fig in figures])
-    expect(
-        -0.02 <= box.x0 and box.x1 <= WIDTH + 0.02,
-        f"picture {title!r}",
-        f"nothing beyond its {WIDTH} inches",
-        f"marks from {box.x0:.2f} to {box.x1:.2f}",
-    )
+    is_inside = -0.02 <= box.x0 and box.x1 <= WIDTH + 0.02
+    received = f"marks from {box.x0:.2f} to {box.x1:.2f}"
+    require.that(is_inside, f"a picture of {WIDTH} inches", received, where=title)
     crop = Bbox.from_extents(0, box.y0 - 0.06, WIDTH, box.y1 + 0.08)
     images = [_draw_image(fig, crop) for fig in figures]
     width, height = images[0].size

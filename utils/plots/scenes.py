@@ -134,9 +134,8 @@ def _draw_head(picture, top, finished=True):
 def text_to_ids(picture, words, ids, merges: dict):
     """Draw the way of a text to its ids, with each merged piece below its two parts.
 
-    Args:
-        words: together the text, at most 20 bytes.
-        ids: of the text, encoded with `merges`.
+    words: together the text, at most 20 bytes
+    ids: of the text, encoded with `merges`
     """
     parts = {new_id: pair for pair, new_id in merges.items()}
     leaves, x, text = [], 0.85, "".join(words)
@@ -184,10 +183,9 @@ def text_to_ids(picture, words, ids, merges: dict):
 def looks(picture, lines, positions, weights):
     """Draw sentences with blue arrows from one word to those it looks at.
 
-    Args:
-        lines: sentences, as lists of words; words that differ between them are bold.
-        positions: of the word that looks, one for each line.
-        weights: a row for each line, one number a word; arrows from 0.05 on.
+    lines: sentences, as lists of words; words that differ between them are bold
+    positions: of the word that looks, one for each line
+    weights: a row for each line, one number a word; arrows from 0.05 on
     """
     changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
     y, height = 0.4, 0.68 + 0.03 * max(map(len, lines))
@@ -231,9 +229,8 @@ def _draw_sentence(picture, y, words, roles, bold):
 def both_ways(picture, words, vectors, W_query: Tensor, W_key: Tensor):
     """Draw the score of two words, and below it the one with the words exchanged.
 
-    Args:
-        words, vectors: two of each; a vector has three numbers.
-        W_query, W_key: `(3, 1)`, so that a query and a key are one number.
+    words, vectors: two of each; a vector has three numbers
+    W_query, W_key: (3, 1), so that a query and a key are one number
     """
     for y, (i, j) in ((0.4, (0, 1)), (1.5, (1, 0))):
         dot = picture.sign((3.45, y + LINE / 2), "·", "score")
@@ -341,9 +338,8 @@ def closed_attention(picture, words):
 def formula(picture, words, query: Tensor, key: Tensor, value: Tensor, followed: int):
     """Draw the formula of causal attention with its numbers.
 
-    Args:
-        query, key, value: `(T, d_k)` each.
-        followed: the number of the word with a frame.
+    query, key, value: (T, d_k) each
+    followed: the number of the word with a frame
     """
     (T, d_k), lit = query.shape, {"lit": followed}
     scores, mask, middle = query @ key.mT / d_k**0.5, causal_mask(T), 0.75
@@ -471,8 +467,7 @@ def cache(picture):
 def shared_heads(picture, *counts: int):
     """Draw eight query heads above their key and value heads, once for each count.
 
-    Args:
-        counts: of key heads, each a divisor of 8.
+    counts: of key heads, each a divisor of 8
     """
     for i, count in enumerate(counts):
         y = 0.15 + 1.75 * i
@@ -495,11 +490,10 @@ def gpt(picture, words, predictions, *, downwards: bool = False):
 
     The first block is drawn with all its parts, the second is closed.
 
-    Args:
-        words: the input, a column each.
-        predictions: the word that each column predicts.
-        downwards: begin above, with a position added to each column, and end with ten
-            logits instead of one for each different word.
+    words: the input, a column each
+    predictions: the word that each column predicts
+    downwards: begin above, with a position added to each column, and end with ten
+        logits instead of one for each different word
     """
     picture.is_upside_down = downwards
     num_logits, cell = (10, 0.14) if downwards else (len({*words, *predictions}), 0.26)
@@ -555,9 +549,8 @@ def _draw_sublayer(picture, x, y, part):
 def stream(picture, states, reads):
     """Draw the streams of two tokens through a block: read, normalise, work, add.
 
-    Args:
-        states: `(2, D)` each: the tokens before attention, between, and after the MLP.
-        reads: their normalised vectors, as attention reads them, and as the MLP does.
+    states: (2, D) each: the tokens before attention, between, and after the MLP
+    reads: their normalised vectors, as attention reads them, and as the MLP does
     """
     names, y = ("x", "+ attention", "+ MLP"), 2.3
     boxes = [
@@ -626,9 +619,8 @@ def pattern(picture, french: str, english: str):
     A row looks, a column is looked at: A is the encoder's self-attention, B the
     decoder's, and C its cross-attention.
 
-    Args:
-        french: with `<end>`.
-        english: what the decoder reads, with `<start>`.
+    french: with `<end>`
+    english: what the decoder reads, with `<start>`
     """
     source, words = len(french.split()), f"{french} {english}".split()
     looking, i = torch.arange(len(words))[:, None], torch.arange(len(words))
@@ -652,9 +644,8 @@ def state_and_cache(
 ):
     """Draw tokens written into one matrix, a query of it, and a cache that grows.
 
-    Args:
-        names: T of them; keys: (T, d_k); values: (T, d_v); query: (d_k,)
-        columns: d_v names.
+    names: T of them; keys: (T, d_k); values: (T, d_v); query: (d_k,)
+    columns: d_v names
     """
     state = keys.mT @ values
     middle = 0.32 + 0.6 * len(names)
@@ -697,10 +688,9 @@ def state_and_cache(
 def capacity(counts, errors: dict, *, title: str) -> None:
     """Draw measured errors of a state that sums up pairs, and (n − 1) / d_k as lines.
 
-    Args:
-        counts: numbers n of pairs.
-        errors: dict from a key width d_k to squared errors, one for each n, relative to
-            the squared length of a value; at most three.
+    counts: numbers n of pairs
+    errors: dict from a key width d_k to squared errors, one for each n, relative to
+        the squared length of a value; at most three
     """
     fig = new_figure(3.3, "constrained")
     ax = fig.subplots()
@@ -725,9 +715,8 @@ def capacity(counts, errors: dict, *, title: str) -> None:
 def images(picture, panels, names, notes, *, weights=None):
     """Draw images of 4 × 4 patches, four in a row, with a name above and a note below.
 
-    Args:
-        panels: `(n, 3, height, width)`, from 0 to 1.
-        weights: `(n, 16)`: a patch is as bright as its weight, the brightest framed.
+    panels: (n, 3, height, width), from 0 to 1
+    weights: (n, 16): a patch is as bright as its weight, the brightest framed
     """
     lights = [None] * len(panels) if weights is None else weights
     parts = enumerate(zip(panels, lights, names, notes, strict=True))
@@ -834,12 +823,11 @@ SHARED, SUMMED = 4, 5  # colours of what both processes have, and of complete su
 def who_holds(picture, *stages):
     """Draw a pass through two processes: what each holds, and when a message travels.
 
-    Args:
-        stages: from left to right tuples of a name, an array and its owners, and texts
-            between them: a message, or with → what each process does by itself. An
-            array is (n, m), or (2, n, m) if the processes differ, NaN for what one
-            lacks. Owners are 0 or 1 for a process, 4 for both, 5 for what is complete,
-            and broadcast to the array.
+    stages: from left to right tuples of a name, an array and its owners, and texts
+        between them: a message, or with → what each process does by itself. An
+        array is (n, m), or (2, n, m) if the processes differ, NaN for what one
+        lacks. Owners are 0 or 1 for a process, 4 for both, 5 for what is complete,
+        and broadcast to the array.
     """
     x, before = 0.2, None
     held, links = [_held_texts(*stage) for stage in stages[::2]], [*stages[1::2], ""]

@@ -4,11 +4,11 @@ import functools
 import hashlib
 from html import escape
 
+from utils import require
 from utils.plots.publishing import (
     describe,
     draw_images,
     encode,
-    expect,
     image_html,
     in_course_style,
     show,
@@ -87,11 +87,7 @@ def steps(frames, *, title: str) -> None:
     All states have one canvas, so only what differs between them moves. Where scripts
     don't run, the last state and a numbered list of the texts are shown.
 
-    Args:
-        frames: 4 to 12 pairs (`Picture`, text), where each text is one sentence.
-
-    Raises:
-        ValueError: for another number of frames, or marks beyond the width.
+    frames: 4 to 12 pairs (`Picture`, text), where each text is one sentence
 
     >>> from utils.plots.picture import Picture
     >>> frames = []
@@ -108,7 +104,7 @@ def steps(frames, *, title: str) -> None:
     """
     pictures, texts = zip(*frames)
     count = len(pictures)
-    expect(FEWEST <= count <= MOST, "frames", f"{FEWEST} to {MOST} of them", count)
+    require.that(FEWEST <= count <= MOST, f"{FEWEST} to {MOST} frames", count)
     alt = describe(f"Picture in {count} states", title)
     text = "\n".join([alt, *(f"{i}. {line}" for i, line in enumerate(texts, 1))])
     drawn = [picture.draw() for picture in pictures]

@@ -8,22 +8,32 @@ label, of 8.5 points, keeps its size on the page.
 import matplotlib
 from matplotlib.colors import LinearSegmentedColormap
 
+from utils import require
+
 WIDTH, PIXELS, DPI = 6.9, 759, 220  # inches; pixels on the page; dots per inch of a PNG
 TITLE, NAME, LABEL = 11, 10, 9  # points
 SMALLEST = 8.5
 NUM_COLORS = 128  # of a chart
 DRAWING_COLORS = 48  # of a drawing, in all its states together
 
-INK = {  # edges, names and wires
-    None: "#444444",
-    "x": "#555555",
-    "query": "#A85B00",
-    "key": "#0E4F3A",
-    "value": "#7B2362",
-    "score": "#0072B2",
-    "weight": "#0072B2",
-    "output": "#7B2362",
-}
+
+class Known(dict):
+    """A dict that says what it has if it is asked for something else."""
+
+    def __missing__(self, name):
+        require.refuse(f"one of {', '.join(map(str, self))}", repr(name))
+
+
+INK = Known(  # edges, names and wires
+    {None: "#444444"},
+    x="#555555",
+    query="#A85B00",
+    key="#0E4F3A",
+    value="#7B2362",
+    score="#0072B2",
+    weight="#0072B2",
+    output="#7B2362",
+)
 FILL = dict.fromkeys(INK, "#FFFFFF") | {
     "query": "#EBC07A",
     "key": "#BDEFC6",
@@ -43,7 +53,7 @@ WEIGHTS = LinearSegmentedColormap.from_list(
     "#FFFFFF #D7E1F0 #AEC3E0 #84A7D0 #558BC1 #0071B0 #03548E #02386D #001F4D".split(),
 )
 SIGNED = matplotlib.colormaps["RdBu_r"]  # red above zero, blue below
-SHELVES = {"cached": "#FFF3C4", "process": "#EFF4F9", "memory": "#F4F4F4"}
+SHELVES = Known(cached="#FFF3C4", process="#EFF4F9", memory="#F4F4F4")
 LEARNED, HIDDEN, PALE, GREY = "#E9E9E9", "#F4F4F4", "#C8C8C8", "#666666"
 
 STYLE = {

@@ -371,9 +371,8 @@ def held_out_loss(
 ) -> Tensor:
     """Return the mean loss per token of a text, a scalar tensor, in evaluation mode.
 
-    Args:
-        model: a GPT or another module from ids `(B, T)` to logits `(B, T, V)`.
-        ids: (N,); of a long text, about 128 evenly spaced windows are used.
+    model: a GPT or another module from ids (B, T) to logits (B, T, V)
+    ids: (N,); of a long text, about 128 evenly spaced windows are used
     """
     require.instance("model", model, nn.Module)
     ids = require.enough_ids(ids, context_length)
