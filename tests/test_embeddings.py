@@ -5,12 +5,7 @@ import math
 import pytest
 import torch
 
-from utils.embeddings import (
-    apply_rope,
-    embed,
-    rotary_tables,
-    sinusoidal_positions,
-)
+from utils.embeddings import apply_rope, embed, rotary_tables, sinusoidal_positions
 
 
 def test_embed_equals_the_rows_of_the_table_next_to_infinite_ones():

@@ -4,10 +4,7 @@ import pytest
 import torch
 
 from tests.small_layers import computed, random
-from utils.latent import (
-    LatentAttention,
-    absorbed_attention,
-)
+from utils.latent import LatentAttention, absorbed_attention
 
 KINDS = [
     {"latent_dim": 3},

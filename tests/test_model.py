@@ -10,13 +10,7 @@ from torch import nn
 from utils.attention import CausalAttention, MultiHeadAttention
 from utils.delta import DeltaAttention
 from utils.latent import LatentAttention
-from utils.model import (
-    GPT,
-    generate,
-    mean_loss,
-    next_token_probs,
-    top_p_probs,
-)
+from utils.model import GPT, generate, mean_loss, next_token_probs, top_p_probs
 
 KINDS = [
     {},
@@ -134,22 +128,18 @@ def test_a_pass_that_stops_midway_leaves_the_caches_as_they_were():
     torch.testing.assert_close(output, model(ids)[:, 5:])
 
 
-class CausalAttentionWithScale(CausalAttention):
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
-        self.register_buffer("scale", torch.ones(3))
-
-
 def test_a_model_built_on_meta_has_its_mask_and_tables_when_loaded():
     x = torch.randn(2, 5, 4)
     for build in (
-        lambda: CausalAttentionWithScale(4, 4, 6, 0.0),
+        lambda: CausalAttention(4, 4, 6, 0.0),
         lambda: MultiHeadAttention(4, 4, 6, 0.0, 2, rotary=True),
         lambda: LatentAttention(4, 4, 6, 0.0, 2, rotary=True),
     ):
         layer = build()
         with torch.device("meta"):
             twin = build()
+        for each in (layer, twin):
+            each.register_buffer("scale", torch.ones(3))
         twin.to_empty(device="cpu").load_state_dict(layer.state_dict())
         torch.testing.assert_close(twin(x), layer(x), atol=0, rtol=0)
         again = pickle.loads(pickle.dumps(layer)).to("meta").to_empty(device="cpu")

@@ -5,7 +5,6 @@ import io
 import math
 import re
 import warnings
-from functools import partial
 from html import unescape
 
 import matplotlib
@@ -97,35 +96,6 @@ def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published)
     assert len(published) == 2
 
 
-def lines(values, **options):
-    chart.lines({"a": values}, xlabel="x", ylabel="y", **options)
-
-
-picture = plots.Picture()
-WRONG = {
-    "expected maps with 2 or 3 axes, got (3,)": partial(chart.heat, torch.zeros(3)),
-    "rows: expected 3 of them, got 2": partial(chart.heat, WEIGHTS, WORDS[:2]),
-    "reference: expected a dict from names": partial(lines, [1], reference="s"),
-    "expected marks as places, or": partial(lines, [1], marks={"m": (1,)}),
-    "expected one of op, learned, ": lambda title: picture.block((1, 1), "a", "x2"),
-    "expected one of cached, process, memory, got 'x'": lambda title: picture.shelf(
-        picture.word((1, 1), "a"), "a", "x"
-    ),
-    "expected owner from -1 to 5": partial(plots.row, {"values": [1], "owner": 9}),
-    "joined: expected names from ['a'], got ['b']": partial(
-        chart.scatter, {"a": [[1], [2]]}, xlabel="x", ylabel="y", joined=["b"]
-    ),
-    "expected rows of one": partial(plots.row, {"values": [[1], [1, 2]]}),
-    "maps: expected numbers, in rows of one": partial(chart.heat, [[1], [0, 1]]),
-    "expected one part or more in each line, got none": plots.row,
-    "a: expected a finite number or more, got none": partial(lines, [math.nan]),
-    "a: expected numbers above 0 for log_y, got -2.0": partial(
-        lines, [1, -2, math.nan], log_y=True
-    ),
-    "expected 4 to 12 frames, got 13": partial(plots.steps, [("", "")] * 13),
-}
-
-
 def test_a_cross_is_where_a_line_ends_and_not_where_it_has_a_gap(monkeypatch):
     figures, nan = [], math.nan
     monkeypatch.setattr(chart, "publish", lambda fig, *texts: figures.append(fig))
@@ -134,9 +104,3 @@ def test_a_cross_is_where_a_line_ends_and_not_where_it_has_a_gap(monkeypatch):
     drawn = [fig.axes[0].lines[1:] for fig in figures]
     crosses = [[line.get_xdata().tolist() for line in lines] for lines in drawn]
     assert crosses == [[[1]], [[2]], [], [[2]]]
-
-
-@pytest.mark.parametrize("message", WRONG)
-def test_a_chart_that_cannot_be_drawn_says_what_was_expected(message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        WRONG[message](title="t")
