@@ -56,17 +56,17 @@ def heat(
 ) -> None:
     """Draw matrices side by side on one colour scale, by default attention weights.
 
-    maps: one matrix `(T, S)`, or several of one shape, `(H, T, S)`: weights from 0
-        to `vmax`, or any sign with `signed=True`.
+    maps: one matrix (T, S), or several of one shape, (H, T, S): weights from 0
+        to `vmax`, or any sign with `signed=True`
     rows, columns: token strings, or pairs (name, number) that name several
-        neighbours at once; without columns the rows name both axes.
-    names: one for each of several matrices.
-    mask: boolean `(T, S)` or `(H, T, S)`, True = may attend; others hatched.
-    signed: colours centred on zero.
-    show_values: write the numbers; by default in cells that have room for them.
+        neighbours at once; without columns the rows name both axes
+    names: one for each of several matrices
+    mask: boolean (T, S) or (H, T, S), True = may attend; others hatched
+    signed: colours centred on zero
+    show_values: write the numbers; by default in cells that have room for them
     vmax: the end of the colour scale, above 0; 1, or the largest magnitude if
-        signed.
-    framed: cells (row, column) that get a frame, in each matrix.
+        signed
+    framed: cells (row, column) that get a frame, in each matrix
 
     >>> heat([[1.0, 0.0], [0.4, 0.6]], "ab", framed=[(1, 0)], title="Rows sum to 1")
     Heat map: Rows sum to 1. Rows (query): 0 a, 1 b. Columns (key): 0 a, 1 b. \
@@ -198,8 +198,8 @@ def _label_axis(axis, labels, cell):
 def bars(groups: dict, labels, *, title: str, ylabel: str) -> None:
     """Draw one panel of bars for each group, side by side on one scale.
 
-    groups: dict from the panel's name to its values, one for each label.
-    labels: the categories, such as tokens.
+    groups: dict from the panel's name to its values, one for each label
+    labels: the categories, such as tokens
 
     >>> bars({"one": [0.2, 0.8]}, ["a", "b"], title="b is heavier", ylabel="weight")
     Bars: b is heavier. Panels: one. Categories: a, b. Height: weight.
@@ -234,9 +234,9 @@ def dots(
     A short upright line marks the median of several values. Each seed has its own
     height, the same in all groups, the first on top.
 
-    groups: dict from a name to its values, one a seed.
-    baseline: dict from a name to a value, drawn as dashed upright lines.
-    xlim: `(left, right)` of the scale.
+    groups: dict from a name to its values, one a seed
+    baseline: dict from a name to a value, drawn as dashed upright lines
+    xlim: (left, right) of the scale
 
     >>> dots({"one head": [0.5, 0.6], "four": [0.9, 0.9]}, title="Four heads find more",
     ...      xlabel="accuracy", baseline={"guessing": 0.25})
@@ -297,15 +297,15 @@ def lines(
     If a line ends early, a cross marks its last finite value. Earlier NaNs leave gaps,
     wider ones if `smooth` is above 1.
 
-    series: dict from a name to its values.
+    series: dict from a name to its values
     x: positions shared by all; by default 0, 1, 2 …
-    log_x, log_y: logarithmic axes.
-    reference: dict from a name to a height, drawn as dashed lines.
+    log_x, log_y: logarithmic axes
+    reference: dict from a name to a height, drawn as dashed lines
     marks: dict from a name to a place across, drawn as dashed upright lines, or to
-        a pair (place, text), which gets a number; the text is below.
-    smooth: width of a moving average; the values themselves stay, faint.
-    thin: dict from a name in `series` to more lines, drawn thin in its colour.
-    ylim: `(bottom, top)`.
+        a pair (place, text), which gets a number; the text is below
+    smooth: width of a moving average; the values themselves stay, faint
+    thin: dict from a name in `series` to more lines, drawn thin in its colour
+    ylim: (bottom, top)
 
     >>> style = {"xlabel": "step", "ylabel": "loss", "marks": {"late": (1, "A cat")}}
     >>> lines({"loss": [3.0, 2.0]}, title="It falls", **style)
@@ -403,11 +403,11 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
 
     The labels are in a column at the right of each panel, as high or low as the points.
 
-    positions: `(N, 2)` for each panel.
-    labels: the N labels of the points.
-    names: one for each panel.
-    groups: the name of each point's group, which gives colour and marker.
-    reach: both axes go from `-reach` to `reach`.
+    positions: (N, 2) for each panel
+    labels: the N labels of the points
+    names: one for each panel
+    groups: the name of each point's group, which gives colour and marker
+    reach: both axes go from `-reach` to `reach`
 
     >>> points([[[0, 1.0], [1, 0]]], ["cat", "bus"], names=["before"], reach=2,
     ...        groups=["animal", "vehicle"], title="Two words")
@@ -453,13 +453,13 @@ def scatter(
 ) -> None:
     """Draw a mark for each pair of numbers, with a colour and a marker for each group.
 
-    groups: dict from a name to `(x, y)`, two rows of equal length.
-    labels: dict from a text to the `(x, y)` that it names; the text is at the left.
-    offsets: dict from a text in `labels` to its distance from `(x, y)`, in points
-        to the right and up, if it isn't at the left.
-    log_x: a logarithmic axis with a tick at each x.
-    joined: the names of groups whose marks are joined by a line.
-    ylim: `(bottom, top)`.
+    groups: dict from a name to (x, y), two rows of equal length
+    labels: dict from a text to the (x, y) that it names; the text is at the left
+    offsets: dict from a text in `labels` to its distance from (x, y), in points
+        to the right and up, if it isn't at the left
+    log_x: a logarithmic axis with a tick at each x
+    joined: the names of groups whose marks are joined by a line
+    ylim: (bottom, top)
 
     >>> scatter({"block 0": [[0.1, 0.3], [0.0, 0.2]]}, title="More weight costs more",
     ...         xlabel="weight", ylabel="cost", labels={"head 1": (0.3, 0.2)})
@@ -513,10 +513,10 @@ def dials(angles, names, *, title: str, labels, shaded=None) -> None:
 
     Hands that nearly coincide share a label, at the first of them.
 
-    angles: `(N, T)` in radians, T hands for each of N clocks.
-    names: one for each clock.
-    labels: one for each hand.
-    shaded: for each clock an angle in radians up to which it is shaded.
+    angles: (N, T) in radians, T hands for each of N clocks
+    names: one for each clock
+    labels: one for each hand
+    shaded: for each clock an angle in radians up to which it is shaded
 
     >>> dials([[0, 1.6], [0, 3.1]], ["fast", "slow"], labels=["k", "q"], title="Two")
     Clocks: Two. Names: fast, slow. Hands: k, q.

@@ -140,15 +140,15 @@ class Picture:
     ) -> Box:
         """Draw numbers or texts in cells, with a name above and labels at its sides.
 
-        at: the upper left corner of the first cell, or the middle if `centred`.
-        values: `(n, m)`, or `(m,)` for one row.
-        role: gives the colours, see `theme.INK`; a "weight" is from 0 to 1.
-        shape: below the grid, such as "(T, D) = (3, 2)".
-        mask: boolean, of the shape of `values`, True = may attend; others hatched.
+        at: the upper left corner of the first cell, or the middle if `centred`
+        values: (n, m), or (m,) for one row
+        role: gives the colours, see `theme.INK`; a "weight" is from 0 to 1
+        shape: below the grid, such as "(T, D) = (3, 2)"
+        mask: boolean, of the shape of `values`, True = may attend; others hatched
         owner: 0 to 5, a colour for each value or row instead of the role's; -1 for
-            none.
-        lit: the row with a frame.
-        cell: the width of a cell in inches, if not as wide as its text.
+            none
+        lit: the row with a frame
+        cell: the width of a cell in inches, if not as wide as its text
         """
         numbers, texts = _cell_texts(values)
         shown, ink = to_mask(mask, texts.shape), INK[role]
@@ -233,13 +233,13 @@ class Picture:
     ) -> None:
         """Draw an arrow along which data flows, in the ink of what flows.
 
-        start, end: boxes or points; of boxes the sides that face each other.
-        role: by default that of the box at the start, or at the end.
-        weight: from 0 to 1, gives the width; below 0.05 nothing is drawn.
-        turn: where across a wire with right angles goes up or down.
-        via: other points between.
-        bend: how far the middle of an arrow hangs below its ends, two boxes.
-        text: on the longest part, or above the end of an arrow that hangs.
+        start, end: boxes or points; of boxes the sides that face each other
+        role: by default that of the box at the start, or at the end
+        weight: from 0 to 1, gives the width; below 0.05 nothing is drawn
+        turn: where across a wire with right angles goes up or down
+        via: other points between
+        bend: how far the middle of an arrow hangs below its ends, two boxes
+        text: on the longest part, or above the end of an arrow that hangs
         """
         if weight is not None and weight < THINNEST:
             return
@@ -327,9 +327,9 @@ class Picture:
     def plane(self, at: tuple, size: float, reach: float):
         """Draw two axes; return the function from a vector to its point, in inches.
 
-        at: the middle, where the axes cross.
-        size: of the square, in inches.
-        reach: both axes go from `-reach` to `reach`.
+        at: the middle, where the axes cross
+        size: of the square, in inches
+        reach: both axes go from `-reach` to `reach`
         """
         box = Box(at[0] - size / 2, at[1] - size / 2, size, size)
         for ends in ((box.left, box.right), (box.bottom, box.top)):
@@ -426,7 +426,7 @@ def row(*parts, title: str) -> None:
     """Draw grids side by side, with signs between them, and publish them.
 
     parts: dicts with the arguments of `Picture.grid` (all but `at`), texts that
-        become signs, and pairs of dicts: a factor with the product below it.
+        become signs, and pairs of dicts: a factor with the product below it
 
     >>> row({"values": [[1, 2]], "name": "q"}, "=", {"values": [3, 4]}, title="Grids")
     Picture: Grids. q: 1 2. =. 3 4.

@@ -60,8 +60,8 @@ def merges(text: str, merges: dict):
     The letters keep their places: a merge takes away the borders between two pieces.
     Each state adds a row, so the last one shows all of them.
 
-    text: at most 40 ASCII characters.
-    merges: 3 to 11 of them, from a pair of ids to its new id, in their order.
+    text: at most 40 ASCII characters
+    merges: 3 to 11 of them, from a pair of ids to its new id, in their order
     """
     known, rows = {}, []
     for number, pair in enumerate([None, *merges]):
@@ -110,9 +110,9 @@ def _draw_merges(rows):
 def compare_share_mix(words, followed: int, x: Tensor, output: str = "x"):
     """Show attention of one word: compare with each, share out, mix word by word.
 
-    words: 2 to 5 of them, T in all; `followed` is the number of the one that looks.
-    x: (T, d), the query, the key and the value of each word.
-    output: the role of the context vector.
+    words: 2 to 5 of them, T in all; `followed` is the number of the one that looks
+    x: (T, d), the query, the key and the value of each word
+    output: the role of the context vector
     """
     names, scores = to_names(words, len(x), "words"), x @ x[followed]  # (T,)
     weights = scores.softmax(dim=0)
@@ -252,7 +252,7 @@ def rotate_query(query: Tensor, keys: Tensor, values: Tensor, names):
 
     The output stays inside the triangle of the values, because weights are shares.
 
-    query: (2,), the first direction; keys, values: (3, 2); names: 3 of them.
+    query: (2,), the first direction; keys, values: (3, 2); names: 3 of them
     """
     names, outputs = to_names(names, len(keys), "names"), []
     for angle in range(0, 105, 15):
@@ -309,8 +309,8 @@ def _draw_values(picture, weights, values, names, outputs):
 def causal_rows(scores: Tensor, words):
     """Show a causal mask token by token: a row of scores becomes a row of weights.
 
-    scores: (T, T), T from 4 to 7, the query down, the key across.
-    words: T of them.
+    scores: (T, T), T from 4 to 7, the query down, the key across
+    words: T of them
     """
     size, names = len(scores), to_names(words, len(scores), "words")
     mask = causal_mask(size)
@@ -410,10 +410,10 @@ WRONG_MERGE = "copies head after head, so a row mixes several tokens."
 def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
     """Show the way from logits to a drawn token: temperature, top-k, top-p.
 
-    logits: (V,), V up to 10, the largest first; names: V of them.
-    drawn: the number of the token that was drawn.
-    top_k: how many of the largest logits are kept.
-    top_p: tokens are kept, the largest first, until their sum is at least this.
+    logits: (V,), V up to 10, the largest first; names: V of them
+    drawn: the number of the token that was drawn
+    top_k: how many of the largest logits are kept
+    top_p: tokens are kept, the largest first, until their sum is at least this
     """
     names = to_names(names, len(logits), "names")
     plain, cooled = logits.softmax(dim=0), (logits / temperature).softmax(dim=0)
@@ -459,8 +459,8 @@ def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
 def softmax_in_slices(scores: Tensor, values: Tensor, slice_size: int):
     """Show an online softmax: maximum, sums and output after each slice of keys.
 
-    scores, values: of one query, (S,) each, S up to 8.
-    slice_size: 2 to 4 slices; the last may be shorter.
+    scores, values: of one query, (S,) each, S up to 8
+    slice_size: 2 to 4 slices; the last may be shorter
     """
     slices = [*zip(scores.split(slice_size), values.split(slice_size))]
     largest, sums = -torch.inf, torch.zeros(2).double()  # sums: ℓ and a
@@ -541,7 +541,7 @@ def rotate_together(query: Tensor, key: Tensor):
     Both vectors rotate, by 1 radian per position, and their angle stays. Dashed, from
     the second state on, are the vectors of the first.
 
-    query, key: (2,), before they are rotated.
+    query, key: (2,), before they are rotated
     """
     vectors = {"key": key, "query": query}
     reach = 1.4 * float(max(query.norm(), key.norm()))
@@ -585,8 +585,8 @@ def _draw_turned(picture, place, vector, role, text, gap, **style):
 def read_per_step(names, keys: Tensor, values: Tensor, latent: Tensor):
     """Show what a step reads: own keys and values, shared ones, and latents.
 
-    names: S cached tokens, 2 to 4.
-    keys, values: (H, S, d_k) and (H, S, d_v), H = 2; the shared ones are head 0's.
+    names: S cached tokens, 2 to 4
+    keys, values: (H, S, d_k) and (H, S, d_v), H = 2; the shared ones are head 0's
     latent: (S, d_c)
     """
     names = to_names(names, len(latent), "names")
@@ -650,9 +650,9 @@ def turns(source: str, target: str, weights=None):
     The actions of the turn are numbered: 1 ask, 2 find, 3 read, 4 write. Without
     weights no turn asks, so 1 is find.
 
-    source, target: a sentence and its translation.
-    weights: `(T, S)`, how much of each encoded vector a turn finds, both with
-        `<end>`; without them each turn finds the encoder's one vector.
+    source, target: a sentence and its translation
+    weights: (T, S), how much of each encoded vector a turn finds, both with
+        `<end>`; without them each turn finds the encoder's one vector
     """
     words, written = (f"{text} <end>".split() for text in (source, target))
     found = ["finds the one vector"] * len(written)
@@ -723,10 +723,10 @@ def _draw_turns(words, written, num_turns, weights):
 def write_state(names, keys: Tensor, values: Tensor, correction: Tensor):
     """Show a state that is written twice, read, and corrected with a new value.
 
-    names: of the two entries.
-    keys: (2, 2), of length 1; values: (2, 2): what is written.
+    names: of the two entries
+    keys: (2, 2), of length 1; values: (2, 2): what is written
     correction: (2,), the new value of the first key (the delta rule writes the
-        difference to what the key reads).
+        difference to what the key reads)
     """
     names, state = to_names(names, 2, "names"), torch.zeros(2, 2)
     columns = {"key": 0.8, "×": 0.2, "value": 1.1, "=": 0.2, "change": 1.1, "+": 0.4}
@@ -822,7 +822,7 @@ def _draw_ring(held, is_held, owner, sent=()):
 def needs(words, lines: dict):
     """Show, line by line, from which words, heads and sentences a result takes numbers.
 
-    words: of two sentences, three each; both are drawn in two heads.
+    words: of two sentences, three each; both are drawn in two heads
     lines: dict from a line of code to a text and to places (sentence, head, word),
         first that of a result, in head 0, then those of what it needs. Parameters,
         which aren't at a word, have their name instead of a place.
@@ -876,7 +876,7 @@ def _draw_place(picture, box, edge, is_result):
 def ring_attention(exponentials, values):
     """Show ring attention: keys and values go round, and every process adds them up.
 
-    exponentials: (P, P), `e**score` of each query with each key; P is 2 to 6.
+    exponentials: (P, P), `e**score` of each query with each key; P is 2 to 6
     values: P numbers. Process p has query p, and begins with key and value p.
     """
     exponentials, values = map(torch.tensor, (exponentials, values))
