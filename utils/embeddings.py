@@ -165,7 +165,7 @@ def rotary_tables(
         require.between("rescaled frequencies", speeds, 0, sys.float_info.max)
         periods = 1 / speeds
     angles = positions[..., None].double() / periods  # (..., T, d_k / 2)
-    require.finite("finite angles, of positions times frequencies", angles)
+    require.between("angles", angles, -(2**53), 2**53)  # larger ones have no fraction
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
