@@ -85,8 +85,7 @@ def causal_mask(num_tokens: int) -> Tensor:
             [ True,  True,  True]])
     """
     require.from_zero(num_tokens=num_tokens)
-    shape = num_tokens, num_tokens
-    return require.memory(torch.ones, *shape, dtype=torch.bool).tril()
+    return require.memory(torch.ones, num_tokens, num_tokens, dtype=torch.bool).tril()
 
 
 def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:

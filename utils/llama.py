@@ -79,8 +79,8 @@ class Llama(GPT):
     ):
         require.number(eps=eps)
         require.flags(tied=tied)
-        is_free = "positions" not in options
-        require.that(is_free, "no positions, a Llama's are rotary", [*options])
+        is_free, received = "positions" not in options, options.get("positions")
+        require.that(is_free, "no positions, for a Llama's are rotary", repr(received))
         sizes = vocab_size, context_length, d_model, num_heads, num_layers
         super().__init__(*sizes, positions="rotary", **options)
         for block in self.blocks:
