@@ -263,12 +263,11 @@ def draw_attention(
     With the lanes of 03, its three vectors are one vector, so they have no colour, and
     weights below 0.05 have no wire, which is else a thin one.
 
-    Args:
-        left, width: in inches, where the columns are.
-        words: one column each; `followed` is the number of the one with the query.
-        vectors: the query (d_k,), the keys (T, d_k) and the values (T, d_v).
-        lanes: their upper ends, in inches; "x" is where the query comes from.
-        until: the last lane to draw, "keys", "score", "weight" or "context".
+    left, width: in inches, where the columns are
+    words: one column each; `followed` is the number of the one with the query
+    vectors: the query (d_k,), the keys (T, d_k) and the values (T, d_v)
+    lanes: their upper ends, in inches; "x" is where the query comes from
+    until: the last lane to draw, "keys", "score", "weight" or "context"
     """
     (query, keys, values), is_plain = vectors, lanes is LANES
     scores, step = keys @ query, width / len(words)
@@ -359,10 +358,9 @@ def formula(picture, words, query: Tensor, key: Tensor, value: Tensor, followed:
 def layer(picture, words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=False):
     """Draw the six steps of a layer of two heads, for a sentence `x` `(T, d_in)`.
 
-    Args:
-        matrices: W_query, W_key and W_value, with both heads side by side: `(d_in, D)`.
-        out_proj: `(D, D)`.
-        in_a_loop: whether the layer cuts with `chunk` and takes one head at a time.
+    matrices: W_query, W_key and W_value, with both heads side by side: (d_in, D)
+    out_proj: (D, D)
+    in_a_loop: whether the layer cuts with `chunk` and takes one head at a time
     """
     (T, D), lit, mask = (
         (len(x), len(out_proj)),

@@ -209,10 +209,9 @@ class _WordTable(Table):
 def attention(words, features, x: Tensor, head, meanings):
     """Show attention of the last of three words. What was known before is pale.
 
-    Args:
-        features: the four names of the columns of `x`, `(3, 4)`.
-        head: its query, key and value, `(3, 2)` each.
-        meanings: what the numbers of queries and keys mean, and those of values.
+    features: the four names of the columns of x, (3, 4)
+    head: its query, key and value, (3, 2) each
+    meanings: what the numbers of queries and keys mean, and those of values
     """
     (query, *others), (looking, giving), last = head, meanings, words[2]
     rows = {f"query\n{looking}": 1.43, f"keys\n{looking}": 2.0, "score": 2.4}
