@@ -10,6 +10,7 @@ from utils import pages
 from utils.experiments import is_right
 
 pairs = pages.definitions("13_attention_without_a_softmax")
+NO_ORDER = "without the order"
 
 
 def main(seed):
@@ -29,6 +30,8 @@ def rules(page, seed):
             right = is_right(reader, lists).float()
             found[f"{kind}: {name}"] = right.mean()
             last = pairs.last_positions(letters == asked[:, None])[:, 0]
+            beta = torch.sigmoid(reader.beta.weight[:26])  # without the reset token
+            found[f"{kind}: {name}, β of a letter"] = beta.mean()
             newest, oldest = right[last >= 18].mean(), right[last < 6].mean()
             found[f"{kind}: {name}, newest quarter minus oldest"] = newest - oldest
         gain = found[f"{kind}: correct"] - found[f"{kind}: add"]
@@ -52,12 +55,29 @@ def resets(page, seed):
 
 
 def stacks(page, seed):
-    """Recall 24 pairs of each kind of list with stacks of layers."""
-    kinds, stacks, found = page["KINDS"], page["STACKS"], {}
-    for name, layers in stacks.items():
-        build = partial(pairs.StackReader, layers)
-        for kind, draw in kinds.items():
-            found[f"{kind}: {name}"] = pairs.trained_accuracy(build, draw, seed)
-    turned = partial(pairs.StackReader, stacks["hybrid of both"][::-1])
-    first = pairs.trained_accuracy(turned, kinds["20 letters return"], seed)
-    return found | {"20 letters return: delta first": first}
+    """Recall 24 pairs of each kind of list with stacks trained on all kinds."""
+    readers = {NO_ORDER: page["count_digits"]}
+    for name, layers in page["STACKS"].items():
+        readers[name] = page["train_on_all"](layers, seed)
+    found, kinds = {}, page["KINDS"]
+    for name, reader in readers.items():
+        right = page["right_of_each"](reader)
+        found |= {f"{kind}: {name}": fraction for kind, fraction in zip(kinds, right)}
+        found[f"worst kind: {name}"] = min(right)
+    return found | compare(found, kinds)
+
+
+def compare(found, kinds):
+    """Subtract what one reader finds from what another one does."""
+    differences = {}
+    for name in ("one softmax layer", "softmax, then delta"):
+        gains = [found[f"{k}: {name}"] - found[f"{k}: {NO_ORDER}"] for k in kinds]
+        differences[f"{name} minus {NO_ORDER}, most"] = max(gains, key=abs)
+    single = max(
+        found[f"worst kind: one {kind} layer"] for kind in ("softmax", "delta")
+    )
+    two, hybrid = "two softmax layers", "delta, then softmax"
+    worst = found[f"worst kind: {hybrid}"]
+    differences[f"worst kind: {hybrid} minus one layer"] = worst - single
+    behind = found[f"worst kind: {two}"] - worst
+    return differences | {f"worst kind: {two} minus {hybrid}": behind}
