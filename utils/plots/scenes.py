@@ -362,13 +362,10 @@ def layer(picture, words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=Fa
     out_proj: (D, D)
     in_a_loop: whether the layer cuts with `chunk` and takes one head at a time
     """
-    (T, D), lit, mask = (
-        (len(x), len(out_proj)),
-        {"lit": len(words) - 1},
-        causal_mask(len(x)),
-    )
+    (T, D), lit = (len(x), len(out_proj)), {"lit": len(words) - 1}
     rows, d_k, low = [x @ matrix for matrix in matrices], D // 2, 2.72
     q, k, v = (part.view(T, 2, d_k).transpose(0, 1) for part in rows)
+    mask = causal_mask(T)
     weights = masked_softmax(q @ k.mT / d_k**0.5, mask)
     contexts, whole = weights @ v, f"(B, T, D) = {(1, T, D)}"
     joined = contexts.transpose(0, 1).flatten(1)
