@@ -23,7 +23,7 @@ from utils.plots.publishing import (
 )
 from utils.plots.scenes import LANES, MIDDLES, draw_attention
 from utils.plots.steps import in_steps
-from utils.plots.theme import GREY, INK, PALE, TITLE, WIDTH
+from utils.plots.theme import GREY, INK, OWNERS, PALE, TITLE, WIDTH
 from utils.tokenizer import decode_bpe, encode_bpe
 
 
@@ -804,7 +804,7 @@ PARTIAL, COMPLETE = 4, 5  # colours of sums
 def _draw_ring(held, is_held, owner, sent=()):
     """Draw four processes, and what each has just sent to the next."""
     rows = {"name": 0.35, "top": 0.35, "gap": 0.9, "bottom": 0.35, "": 0.4}
-    table, boxes = Table(rows, {"left": 2.4, "right": 2.4}), []
+    table, boxes = Table(rows, {"left": 2.4, "middle": 1.2, "right": 2.4}), []
     ring = ("top", "left"), ("top", "right"), ("bottom", "right"), ("bottom", "left")
     for rank, corner in enumerate(ring):
         style = {"owner": owner[rank][None], "mask": is_held[rank]}
@@ -814,6 +814,12 @@ def _draw_ring(held, is_held, owner, sent=()):
         boxes.append(box)
     for number, start, end in zip(sent, boxes, [*boxes[1:], boxes[0]]):
         table.wire(start, end, text=f"{number:,}")
+    x, y = table.at("gap", "middle")
+    for owner, text in {PARTIAL: "part of a sum", COMPLETE: "complete"}.items():
+        place = x - 0.32, y + 0.3 * (owner - PARTIAL) - 0.15
+        style = {"facecolor": OWNERS[owner], "edgecolor": "white"}
+        table._add_box(Box(place[0] - 0.28, place[1] - 0.09, 0.18, 0.18), **style)
+        table.note(place, text)
     return table
 
 
