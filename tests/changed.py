@@ -14,6 +14,8 @@ import json
 import re
 import subprocess
 import sys
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import CodeType
 
 from tests import conftest
 from tests.notebooks import START, execute, find_notebooks
@@ -41,9 +43,11 @@ ROWS = {
     ".ci/site*": ["site"],
     ".ci/pages/*": ["site"],
 }
-# These have cases for each notebook or exercise, of which those of changed ones run.
-BY_CASE = ("notebooks", "sections", "drift", "mistakes", "checks")
-BY_CASE = [f"tests/test_{name}.py" for name in BY_CASE]
+TEST = "tests/test_{}.py".format
+# What takes seconds runs first. Most have cases for each notebook or exercise: of those
+# only the changed ones run, unless the whole file is concerned.
+QUICK = [*map(TEST, ("repository", "exercises", "notebooks", "sections"))]
+BY_CASE = [*map(TEST, ("drift", "mistakes", "checks"))]
 
 
 # ------------------------------------------------------------------- names
@@ -58,7 +62,7 @@ def code_by_name(source):
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             if ast.get_docstring(node) is not None:
-                node.body[0] = ast.Pass()
+                node.body = node.body[1:] or [ast.Pass()]
     for node in tree.body:
         named = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
         names = [n.id for n in named if isinstance(n.ctx, ast.Store)]
@@ -68,14 +72,28 @@ def code_by_name(source):
     return found
 
 
+def bytecode(code):
+    """Return some code compiled, without its lines and the names of local variables."""
+    if isinstance(code, str):
+        code = compile(code, "", "exec")
+    given = code.co_argcount + code.co_kwonlyargcount  # and *args and **kwargs:
+    given += (code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)).bit_count()
+    names = [str(i) if i >= given else n for i, n in enumerate(code.co_varnames)]
+    consts = [bytecode(c) if isinstance(c, CodeType) else c for c in code.co_consts]
+    hidden = {"co_firstlineno": 1, "co_linetable": b"", "co_varnames": (*names,)}
+    return code.replace(**hidden, co_consts=(*consts,))
+
+
 def changed_names(path, before):
     """Return the full names of what differs in a module from its earlier source."""
     after = path.read_text(encoding="utf-8")
     old, new = code_by_name(before), code_by_name(after)
-    changed = {name for name in old | new if old.get(name) != new.get(name)}
+    # The checks read the local variables of answers.
+    form = str if {"checks", "answers"} & {*path.parts} else bytecode
+    changed = {n for n in old | new if form(old.get(n, "")) != form(new.get(n, ""))}
     if "" in changed:
         changed = old.keys() | new.keys()
-    return {f"{module_of(path)}.{name}" for name in changed - {""}}
+    return {f"{module_of(path)}.{name}".removesuffix(".") for name in changed}
 
 
 def module_of(path):
@@ -180,7 +198,7 @@ class Touched:
             if others is EVERYTHING:
                 self.unknown.append(name)
                 continue
-            self.tests |= {f"tests/test_{other}.py" for other in others}
+            others = {*map(TEST, others)}
             before = git("show", f"{base}:{name}")
             if path in find_notebooks():
                 self.store.add(path)
@@ -189,7 +207,10 @@ class Touched:
             elif name.startswith(EXERCISES) and path.stem != "__init__":
                 self.add_exercises(path)
             elif "utils/*.py" in fitting or "tests/*.py" in fitting:
-                self.add_names(path, changed_names(path, before))
+                changed = changed_names(path, before)
+                self.add_names(path, changed)
+                others = others if changed else set()
+            self.tests |= others
         self.compare -= self.store
         self.cases |= {path.stem for path in self.store}
 
@@ -232,14 +253,19 @@ class Touched:
 
     def pytest_runs(self):
         """Return the words for each run of pytest; without words it runs everything."""
-        paths = {path for test in self.tests for path in ROOT.glob(str(test))}
-        runs = [[]] if self.unknown else []
-        runs.append(sorted(path for path in paths if path.suffix == ".py"))
+        paths = {path for test in self.tests for path in ROOT.glob(test)}
+        names = {path.relative_to(ROOT).as_posix() for path in paths}
+        whole = {name.removeprefix("tests/") for name in names & {*QUICK}}
+        runs = [[*QUICK, "-k", " or ".join(sorted(whole | self.cases))]]
+        if self.unknown:
+            runs.append([])
+        if others := sorted(names - {*QUICK}):
+            runs.append(others)
         if self.cases:
             runs.append([*BY_CASE, "-k", " or ".join(sorted(self.cases))])
         if self.compare:
-            runs.append(["--full", *sorted(self.compare)])
-        return [[*map(str, words)] for words in runs]
+            runs.append(["--full", *map(str, sorted(self.compare))])
+        return runs
 
 
 # ------------------------------------------------------------------- run
@@ -257,14 +283,13 @@ def run(*words):
 
 
 def announce(base, files, touched, runs):
-    """Print how many steps there are, how long they take, and what they are."""
-    words = [word for words in runs for word in words]
-    notebooks = len(touched.store) + sum(".ipynb" in word for word in words)
-    tests = sum(".py" in word for word in words)
-    minutes = max(1, round((12 * notebooks + 10 * tests) / 60))
-    minutes += 5 * bool(touched.unknown)
-    steps = f"{1 + bool(touched.store) + len(runs)} steps, {minutes} min or so"
-    print(f"{steps} on two quiet cores; Ctrl-C leaves the rest to `.ci/run`.")
+    """Print how long it takes, what takes longest, and what the change touches."""
+    tests = sum(word.endswith(".py") for words in runs for word in words)
+    seconds = {"the tests": 10 * tests, "all tests": 300 * bool(touched.unknown)}
+    for verb, paths in ("stored", touched.store), ("compared", touched.compare):
+        seconds[f"the notebooks to be {verb}"] = 12 * len(paths)
+    minutes, longest = sum(seconds.values()) / 60, max(seconds, key=seconds.get)
+    print(f"About {minutes:.0f} min on two quiet cores, most of it for {longest}.")
     print(f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}")
     if touched.unknown:
         print("All of `python -m pytest` runs, for", ", ".join(touched.unknown))
@@ -290,8 +315,11 @@ def main():
     if run("ruff", "check", "--quiet") or run("ruff", "format", "--check", "--quiet"):
         print("Ruff found something; nothing else has run. `ruff format` mends layout.")
         return True
-    failed = execute(sorted(touched.store), touched.redrawn)
-    failed += [words for words in runs if run("pytest", *words)]
+    quick, *others = runs
+    if execute(sorted(touched.store), touched.redrawn) or run("pytest", *quick):
+        print("Something failed: see above; nothing else has run.")
+        return True
+    failed = [words for words in others if run("pytest", *words)]
     print("Something failed: see above." if failed else "All that it touches holds.")
     return bool(failed)
 

@@ -1,5 +1,7 @@
 """What `tests.changed` runs after a change, and which stored outputs stay."""
 
+import re
+
 import nbformat
 import pytest
 
@@ -34,6 +36,18 @@ def test_a_changed_file_selects_what_it_concerns(row, monkeypatch):
     selected += " ".join(f"compare {path.stem}" for path in touched.compare)
     assert all(words in selected for words in expected.split(", "))
     assert ("everything" in expected) == ("everything" in selected)
+
+
+BEFORE = 'def f(a):\n    """Do."""\n    b = [c for c in a] + x\n    return b\n'
+
+
+@pytest.mark.parametrize("old", ["b", "Do", "a", "x"])
+@pytest.mark.parametrize("new", ["c", "other"])
+def test_only_another_local_variable_or_docstring_is_no_change(old, new):
+    sources = BEFORE, re.sub(rf"\b{old}\b", new, BEFORE)
+    before, after = (changed.code_by_name(source)["f"] for source in sources)
+    is_same = changed.bytecode(before) == changed.bytecode(after)
+    assert is_same is (old in ("b", "Do"))
 
 
 def notebook(text):

@@ -489,8 +489,7 @@ def cut_off_attention(query, key, value):
 
 
 @pytest.mark.parametrize(
-    ("id", "answer", "name"),
-    [("4.2", CutOff, "x"), ("4.1", cut_off_attention, "key")],
+    ("id", "answer", "name"), [("4.2", CutOff, "x"), ("4.1", cut_off_attention, "key")]
 )
 def test_an_answer_lets_gradients_through(id, answer, name):
     result = check(id, answer)

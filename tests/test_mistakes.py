@@ -75,13 +75,9 @@ TOY = Exercise(  # two lines, each of which may give 1 or 2 too much
     cases=[Case(3.0), Case(5.0)],
     mistakes=[
         Mistake("first-one-more", "Your first term is 1 too large.", "first = x + 1"),
-        Mistake(
-            "second-one-more", "Your second term is 1 too large.", "second = x + 1"
-        ),
+        Mistake("second-one-more", "The second term is 1 too large.", "second = x + 1"),
         Mistake("first-two-more", "Your first term is 2 too large.", "first = x + 2"),
-        Mistake(
-            "second-two-more", "Your second term is 2 too large.", "second = x + 2"
-        ),
+        Mistake("second-two-more", "The second term is 2 too large.", "second = x + 2"),
         Mistake("halved", "You halved x.", "x = x / 2"),
     ],
 )
