@@ -47,9 +47,21 @@ LONG = [
 
 def pytest_ignore_collect(collection_path, config):
     """Leave out what takes long, unless the command names it or nothing is left out."""
-    is_whole = "CI" in os.environ or config.getoption("--full")
     is_long = any(collection_path.match(name) for name in LONG)
-    return (is_long and not is_whole) or None
+    return (is_long and not is_whole(config)) or None
+
+
+def is_whole(config):
+    """Return whether nothing is left out."""
+    return "CI" in os.environ or config.getoption("--full")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say after a plain `python -m pytest` what was left out."""
+    if IS_MAIN and not config.option.file_or_dir and not is_whole(config):
+        names = ", ".join(LONG)
+        terminalreporter.write_line(f"Left out, because it takes long: {names}.")
+        terminalreporter.write_line("Name what you want to run: python -m pytest PATH")
 
 
 @pytest.hookimpl(tryfirst=True)

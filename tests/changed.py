@@ -88,7 +88,7 @@ def changed_names(path, before):
     """Return the full names of what differs in a module from its earlier source."""
     after = path.read_text(encoding="utf-8")
     old, new = code_by_name(before), code_by_name(after)
-    # The checks read the local variables of answers.
+    # The checks read the names of local variables.
     form = str if {"checks", "answers"} & {*path.parts} else bytecode
     changed = {n for n in old | new if form(old.get(n, "")) != form(new.get(n, ""))}
     if "" in changed:
@@ -285,17 +285,19 @@ def run(*words):
 def announce(base, files, touched, runs):
     """Print how long it takes, what takes longest, and what the change touches."""
     tests = sum(word.endswith(".py") for words in runs for word in words)
+    lines = [f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}"]
+    if touched.unknown:
+        lines.append(
+            f"All of `python -m pytest` runs, for {', '.join(touched.unknown)}"
+        )
     seconds = {"the tests": 10 * tests, "all tests": 300 * bool(touched.unknown)}
     for verb, paths in ("stored", touched.store), ("compared", touched.compare):
         seconds[f"the notebooks to be {verb}"] = 12 * len(paths)
-    minutes, longest = sum(seconds.values()) / 60, max(seconds, key=seconds.get)
-    print(f"About {minutes:.0f} min on two quiet cores, most of it for {longest}.")
-    print(f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}")
-    if touched.unknown:
-        print("All of `python -m pytest` runs, for", ", ".join(touched.unknown))
-    for verb, paths in ("stored", touched.store), ("compared", touched.compare):
         names = ", ".join(sorted(path.stem for path in paths))
-        print(f"Notebooks to be {verb}: {names or 'none'}", flush=True)
+        lines.append(f"Notebooks to be {verb}: {names or 'none'}")
+    minutes, longest = sum(seconds.values()) / 60, max(seconds, key=seconds.get)
+    about = f"About {minutes:.0f} min on two quiet cores, most of it for {longest}."
+    print(about, *lines, sep="\n", flush=True)
 
 
 def main():
@@ -310,12 +312,11 @@ def main():
     files += git("ls-files", "--others", "--exclude-standard", "-z").split("\0")
     files = [*filter(None, files)]
     touched = Touched(files, base)
-    runs = touched.pytest_runs()
+    quick, *others = runs = touched.pytest_runs()
     announce(base, files, touched, runs)
     if run("ruff", "check", "--quiet") or run("ruff", "format", "--check", "--quiet"):
         print("Ruff found something; nothing else has run. `ruff format` mends layout.")
         return True
-    quick, *others = runs
     if execute(sorted(touched.store), touched.redrawn) or run("pytest", *quick):
         print("Something failed: see above; nothing else has run.")
         return True

@@ -37,12 +37,6 @@ def published(monkeypatch):
     return outputs
 
 
-def pytest_configure(config):
-    """Register the mark `sample`."""
-    about = "sample(*names, of): give `path` these notebooks, or with --full all `of`"
-    config.addinivalue_line("markers", about)
-
-
 def pytest_generate_tests(metafunc):
     """Run a test with a sample of the notebooks, or in the full run with all."""
     sample = metafunc.definition.get_closest_marker("sample")

@@ -12,7 +12,6 @@ are no such links.
 
 import argparse
 import ast
-import functools
 import os
 import re
 import subprocess
@@ -35,6 +34,7 @@ KEPT_METADATA = ("tags", "tolerance", "reason")
 # What JupyterLab and Colab each need to show a cell folded: the setup cell, and each
 # other whose first line is a title, `# @title ...`.
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
+LONGEST = 57  # minutes of a page, which then states 55, because it rounds to five
 WITH_MINUTES = "### Exercise", "## A test of your own", "## Two cases"
 METADATA = {
     "kernelspec": {
@@ -345,7 +345,12 @@ def execute_one(path, changed=()):
     except Exception as error:  # a failing cell, a dead kernel or a timeout
         print(f"FAILED, left as it was: {path}\n{type(error).__name__}: {error}")
         return True
-    lines = [f"{path.stem}: {reading_minutes(notebook):.0f} minutes"]
+    minutes = round(reading_minutes(notebook))
+    limit = f" of {LONGEST}" * (path.parent.name != "solutions")
+    lines = [f"{path.stem}: {minutes}{limit} minutes"]
+    for cell in sorted(notebook.cells, key=cell_minutes)[:-6:-1]:
+        if limit and minutes > LONGEST:
+            lines.append(f"  {cell_minutes(cell):.1f} of them: {cell.source[:60]!r}")
     for cell in keep_stored(notebook, stored, changed):
         lines.append(f"  [{cell.execution_count}] is unchanged, but its output is new")
     prepare(notebook, path, home)  # once more: now there are figures to count
@@ -355,18 +360,19 @@ def execute_one(path, changed=()):
 
 
 def execute(paths, changed=()):
-    """Run and store notebooks, two at a time, and their minutes; return what failed.
+    """Run and store notebooks, two at a time, and their minutes; return how many fail.
 
-    00 comes last, because it lists the minutes of all others.
+    00 comes last, because it lists the minutes of all, and again if its own are new.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     others = [path for path in paths if path != START]
     with ThreadPoolExecutor(2) as pool:
-        failed = [*pool.map(functools.partial(execute_one, changed=changed), others)]
-    failed = [path for path, has_failed in zip(others, failed) if has_failed]
+        failed = sum(pool.map(lambda path: execute_one(path, changed), others))
     if write_minutes() or START in paths:
-        failed += [START] if execute_one(START, changed) else []
-        write_minutes()
+        changed = {*changed, "progress"}  # which shows the minutes
+        failed += execute_one(START, changed)
+        if write_minutes():
+            execute_one(START, changed)
     return failed
 
 
@@ -406,7 +412,7 @@ def main():
     if given.command == "address":
         return write_home(given.url, given.version)
     paths = [path.resolve() for path in given.notebooks] or find_notebooks()
-    return len(execute(paths))
+    return execute(paths)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 
 from tests.markdown_text import FORMULA, heading_anchor, without_code
 from tests.notebooks import (
+    LONGEST,
     find_notebooks,
     is_setup,
     prepare,
@@ -21,7 +22,6 @@ from tests.repository import ROOT
 PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
 LESSONS = [path for path in PATHS if re.match(r"notebooks/(?!00)\w+\.ipynb", path)]
 DEEPER = [path for path in PATHS if path.startswith("notebooks/deeper/")]
-LONGEST = 55  # minutes of a reader, in steps of five
 SKIPPING = {"nbval-skip", "nbval-check-output", "nbval-raises-exception"}
 SKIPPING |= {"raises-exception"}
 
@@ -107,13 +107,14 @@ def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
 
 @pytest.mark.parametrize("path", LESSONS + DEEPER, indirect=True)
 def test_a_notebook_can_be_read_in_one_evening(path):
-    minutes = reading_minutes(nbformat.read(path, as_version=4))
-    assert 5 * round(minutes / 5) <= LONGEST
+    assert round(reading_minutes(nbformat.read(path, as_version=4))) <= LONGEST
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_the_limit_of_a_notebook_s_minutes_is_stated(name):
-    assert f"at most {LONGEST} " in (ROOT / name).read_text(encoding="utf-8")
+    assert f"at most {5 * round(LONGEST / 5)} " in (ROOT / name).read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_opening_says_how_long_it_takes_and_what_it_needs(cells):
