@@ -183,11 +183,12 @@ def text_to_ids(picture, words, ids, merges: dict):
 def looks(picture, lines, positions, weights):
     """Draw sentences with blue arrows from one word to those it looks at.
 
-    lines: sentences, as lists of words; words that differ between them are bold
+    lines: sentences, as lists of words; those that differ are bold, if they are few
     positions: of the word that looks, one for each line
     weights: a row for each line, one number a word; arrows from 0.05 on
     """
     changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
+    changed = changed if 2 * len(changed) < len(lines[0]) else []
     y, height = 0.4, 0.68 + 0.03 * max(map(len, lines))
     rows = zip(lines, positions, to_array(weights, "weights", 2), strict=True)
     for words, position, row_ in rows:
