@@ -12,7 +12,8 @@ translation = pages.definitions("12_translation")
 
 
 def main(seed):
-    return the_page(seed) | the_transformer(seed) | a_wider_vector(seed)
+    found = the_page(seed) | the_transformer(seed) | a_wider_vector(seed)
+    return found | clauses_stay(seed)
 
 
 def the_page(seed):
@@ -23,6 +24,7 @@ def the_page(seed):
         ("one vector, 2,000 steps", translation.OneVectorDecoder, 2000, 0.012),
         ("fixed places", book["FixedPlacesDecoder"], 2000, 0.012),
         ("looking back", book["RecurrentDecoder"], 500, 0.006),
+        ("looking back, twice the rate", book["RecurrentDecoder"], 500, 0.012),
     ):
         torch.manual_seed(seed)
         decoder = make_decoder(len(translation.ENGLISH), 80)
@@ -35,6 +37,24 @@ def the_page(seed):
     found["same place: aligned"] = book["alignment_score"](book["same_position"])
     found |= maps(book, "looking back", models["looking back"])
     return found | hidden_words(book, models["looking back"])
+
+
+def clauses_stay(seed):
+    """Return how fixed places do with the French clauses in the English order."""
+    book = definitions("12_translation")
+    book["translation_pairs"] = same_order
+    torch.manual_seed(seed)
+    decoder = book["FixedPlacesDecoder"](len(book["ENGLISH"]), 80)
+    encoder = book["RecurrentEncoder"](len(book["FRENCH"]), 80)
+    batches, held_out = book["draw_batches"](seed), book["held_out_pairs"](seed)
+    model = book["train_translator"](encoder, decoder, batches, 2000, 0.012)
+    return fractions_right({"fixed places, clauses stay": model}, held_out)
+
+
+def same_order(num_pairs, seed):
+    pairs = translation.translation_pairs(num_pairs, seed)
+    parts = [(french.partition(" , "), english) for french, english in pairs]
+    return [(first + comma + last, english) for (last, comma, first), english in parts]
 
 
 def the_transformer(seed):
