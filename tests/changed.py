@@ -287,9 +287,7 @@ def announce(base, files, touched, runs):
     tests = sum(word.endswith(".py") for words in runs for word in words)
     lines = [f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}"]
     if touched.unknown:
-        lines.append(
-            f"All of `python -m pytest` runs, for {', '.join(touched.unknown)}"
-        )
+        lines.append(f"All of pytest runs, for {', '.join(touched.unknown)}")
     seconds = {"the tests": 10 * tests, "all tests": 300 * bool(touched.unknown)}
     for verb, paths in ("stored", touched.store), ("compared", touched.compare):
         seconds[f"the notebooks to be {verb}"] = 12 * len(paths)

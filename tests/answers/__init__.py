@@ -1,7 +1,7 @@
 """Answers with the diagnoses they must get; most authors had never seen the checks.
 
-For each exercise that four authors were asked, a right answer in an unusual style, one
-with two mistakes and often one with a single mistake, from the 635 that they wrote.
+For each exercise that four authors were asked, a right answer in an unusual style, and
+often one with two mistakes or with a single one, from the 635 that they wrote.
 Above a wrong answer its author says what is wrong. An answer has the name of its
 exercise. Only those in `corrected` were written with the checks in view.
 """

@@ -35,11 +35,6 @@ def sliding_windows(ids, context_length, stride):
     return tuple(w.short() for w in data.sliding_windows(ids, context_length, stride))
 
 
-@wrong("type-too-small")
-def sliding_windows(ids, context_length, stride):
-    return data.sliding_windows(torch.tensor(ids, dtype=torch.int8), 2, stride)
-
-
 @wrong("fixed-number-of-blocks")
 def gpt_logits(token_ids, embedding, blocks, norm, output):
     return model.gpt_logits(token_ids, embedding, blocks[:3], norm, output)
@@ -48,11 +43,6 @@ def gpt_logits(token_ids, embedding, blocks, norm, output):
 @wrong("slice-size-ignored")
 def online_softmax_attention(query, key, value, slice_size):
     return torch.cat([attend(row, key, value) for row in query.split(1, -2)], dim=-2)
-
-
-@wrong("slice-size-ignored")
-def online_softmax_attention(query, key, value, slice_size):
-    return attention.online_softmax_attention(query, key, value, 3)
 
 
 @wrong("keepdim-missing")
@@ -65,12 +55,6 @@ def attention_weights(x):
 def attention_weights(x):
     scores = x @ x.T
     return scores / scores.sum(dim=-1)
-
-
-@wrong("softmax-over-queries")
-def attention_weights(x):
-    exponentials = torch.exp(x @ x.T)
-    return exponentials / exponentials.sum(dim=0, keepdim=True)
 
 
 @wrong("fixed-count")
@@ -132,11 +116,6 @@ class SelfAttention(attention.SelfAttention):
 @wrong("tril-of-no-matrix")
 def causal_mask(num_tokens):
     return torch.tril(True)
-
-
-@wrong("tril-of-no-matrix")
-def causal_mask(num_tokens):
-    return torch.ones(num_tokens, dtype=torch.bool).tril()
 
 
 @wrong("float-for-size")

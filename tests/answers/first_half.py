@@ -9,15 +9,6 @@ import torch.nn.functional as F
 from tests.answers import right, wrong
 
 
-def _sdpa(query, key, value, mask=None, dropout_p=0.0):
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    weights = torch.softmax(scores, dim=-1)
-    weights = F.dropout(weights, dropout_p)
-    return weights @ value, weights
-
-
 @right
 def merge(ids, pair, new_id):
     # two stacks: `todo` holds the rest, its next id on top
@@ -261,29 +252,6 @@ class CausalAttention(nn.Module):
             weights = self.drop(scores.softmax(dim=-1))
             outputs.append((weights.unsqueeze(-1) * v[:, past]).sum(dim=1))
         return torch.stack(outputs, dim=1)
-
-
-# divides the weights after the softmax by the root, not the scores
-# and one layer makes keys and values
-@wrong("shared-weights", "scale-after-softmax")
-class CausalAttention(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout):
-        super().__init__()
-        self.W_query = nn.Linear(d_in, d_out, bias=False)
-        self.W_key = nn.Linear(d_in, d_out, bias=False)
-        self.W_value = self.W_key
-        self.drop = nn.Dropout(dropout)
-        self.register_buffer(
-            "past", torch.ones(context_length, context_length).tril().bool()
-        )
-
-    def forward(self, x):
-        T = x.shape[1]
-        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
-        scores = q @ k.mT
-        scores = torch.where(self.past[:T, :T], scores, -torch.inf)
-        weights = scores.softmax(-1) / math.sqrt(q.shape[-1])
-        return self.drop(weights) @ v
 
 
 @right
