@@ -17,7 +17,6 @@ from utils.checks.submission import AnswerRejected
 EXPLANATIONS = [
     mistakes.find_single_mistake,
     reasons.find_reason,
-    reasons.find_fixed_count,
     mistakes.find_mistake_pair,
     reasons.find_notebook_tensor,
     repair.find_repair,

@@ -2,7 +2,6 @@
 
 import dis
 import inspect
-import re
 import sys
 
 import torch
@@ -12,13 +11,14 @@ from utils.checks.engine.guard import NeverEnds
 from utils.checks.engine.returned import LOST_AXIS
 
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
-IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
-IMPORTS |= {"F": "from torch.nn import functional as F"}
-ERRORS = {  # what the message and the line of an error contain: what explains it
+IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn", "F": "from torch.nn import functional as F"}  # fmt: skip
+ERRORS = {  # what an error's message contains, after | its lines: what explains it
     "int float": Diagnosis("float-for-size", "You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`."),
     "softmax missing": Diagnosis("dim-missing", "You don't say along which axis the softmax runs: `dim=-1` is along each row."),
     "Linear": Diagnosis("layer-not-called", "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."),
-    "non-singleton *": Diagnosis("entrywise", "You multiply with `*`, which takes entry by entry: a matrix product is `@`."),
+    "sqrt(): Tensor": Diagnosis("sqrt-of-a-number", "`torch.sqrt` takes a tensor: write d_k ** 0.5, or math.sqrt(d_k)."),
+    "non-singleton | * ": Diagnosis("entrywise", "You multiply with `*`, which takes entry by entry: a matrix product is `@`."),
+    "out of bounds |range(3)": Diagnosis("fixed-count", "You count to 3: there may be any number of rows, len() of the argument."),
     "converted overflow": Diagnosis("type-too-small", "You give a tensor a type that can't hold all of its numbers: leave the type out, and torch.tensor takes int64 for integers."),
     "tril input must": Diagnosis("tril-of-no-matrix", "`tril` needs a matrix: make one first, such as torch.ones(T, T, dtype=torch.bool)."),
     "return_types": Diagnosis("pair-not-taken-apart", "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."),
@@ -28,16 +28,14 @@ ERRORS = {  # what the message and the line of an error contain: what explains i
 def find_reason(trial):
     """Explain common errors of Python."""
     run, error = trial.shown, trial.shown.error
-    message = f"{error} {run.where}" if type(error) in (TypeError, RuntimeError) else ""
-    known = [t for m, t in ERRORS.items() if all(w in message for w in m.split())]
     if isinstance(error, NeverEnds):
         yield Diagnosis("never-ends", "Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`.")  # fmt: skip
     elif run.value is None and not error:
         yield Diagnosis("returns-nothing", "Your code returns None: a `return` is missing, perhaps in one branch.")  # fmt: skip
-    elif "argument" in message and not run.where:  # the call itself failed
+    elif isinstance(error, TypeError) and not run.where:  # the call itself failed
         yield Diagnosis("other-parameters", "Your parameters aren't those of the card, which later cells pass: take those of the stub.")  # fmt: skip
-    elif known:
-        yield known[0]
+    elif known := _explained(error, run.where):
+        yield known
     elif isinstance(error, NameError) and (line := IMPORTS.get(error.name)):
         yield Diagnosis("import-missing", f"You use `{error.name}` without an import: put `{line}` at the top of your cell.")  # fmt: skip
     elif isinstance(error, NameError) and trial.exercise.kind == "class":
@@ -49,6 +47,14 @@ def find_reason(trial):
             yield LOST_AXIS
 
 
+def _explained(error, lines):
+    """Return the first of ERRORS that fits an error with its lines, or None."""
+    for words, explanation in ERRORS.items():
+        said, _, line = words.partition(" |")
+        if line in lines and all(word in str(error) for word in said.split()):
+            return explanation
+
+
 def _function_of(trial):
     """Return the reader's function, of a class `forward`; None if it has no code."""
     function = getattr(trial.answer.written, "forward", trial.answer.written)
@@ -58,15 +64,6 @@ def _function_of(trial):
 def _is_right_or_cut(run):
     """Return whether a run is right, or an axis of its inputs has length 1."""
     return run.is_right or any(1 in getattr(arg, "shape", (arg,)) for arg in run.args)
-
-
-def find_fixed_count(trial):
-    """Name a loop over as many rows as the page's example has."""
-    x, error = trial.exercise.inputs[trial.exercise.kind == "class"], trial.shown.error
-    missing = re.findall(r"index (\d+) is out of bounds for dimension 0", str(error))
-    for count in re.findall(r"range\((\d+)\)", trial.source):
-        if missing and int(missing[0]) < int(count):
-            yield Diagnosis("fixed-count", f"You count to {count}: `{x}` may have any number of rows, len({x}).")  # fmt: skip
 
 
 def find_notebook_tensor(trial):

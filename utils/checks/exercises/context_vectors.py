@@ -30,6 +30,7 @@ def softmax(scores, dim=-1):
 
 exercise_3_3 = Exercise(
     id="3.3",
+    is_trained=True,
     right=softmax,
     returns="a tensor of the shape of `scores` whose entries along `dim` sum to 1",
     cases=[
@@ -49,8 +50,8 @@ exercise_3_3 = Exercise(
 WEIGHTS = of_attention.NO_MASK + [
     Mistake("softmax-over-queries", "The weights that you use sum to 1 down each column: each row should sum to 1, so use dim=-1.", "dim = -2"),
     Mistake("scaled", "You divided the scores by a square root: leave that out. Here they are the plain dot products.", "scores = products / x.shape[-1] ** 0.5"),
-    Mistake("multiplied-by-entry", "You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.", "products = query * key"),
     Mistake("diagonal-masked", "You hid each token from itself: it may take from itself too.", "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)"),
+    Mistake("multiplied-by-entry", "You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.", "products = query * key"),
 ]  # fmt: skip
 AXIS = [m for m in of_attention.AXIS if m.name != "softmax-over-queries"]
 WEIGHING = AXIS + of_attention.SOFTMAX + of_attention.SCORE + WEIGHTS

@@ -211,7 +211,6 @@ exercise_8_4 = Exercise(
         Mistake("blocks-called", "You call `blocks`, which is no module but several: call one after the other, `for block in blocks:`.", "last = blocks(first)"),
         Mistake("blocks-missing", "What your blocks return is lost: x = block(x) makes it the next input.", "last = first"),
         Mistake("norm-missing", "You left out the norm: it comes between the last block and output, output(norm(x)).", "normed = last"),
-        Mistake("norm-too-early", "You normalise before a block: each block has norms of its own, so call norm once, after the last block.", "last = reduce(lambda x, block: block(x), blocks, norm(first)); normed = last", "last = reduce(lambda x, block: norm(block(x)), blocks, first); normed = last", "last = reduce(lambda x, block: norm(block(x)), blocks, first)"),
         Mistake("output-before-norm", "You normalise the logits: the norm comes first, output(norm(x)).", "logits = norm(output(last))"),
         Mistake("output-missing", "You return vectors (B, T, D): output turns them into logits.", "logits = normed"),
         Mistake("last-position-only", "You return the logits of the last position only: return those of all positions.", "return logits[:, -1]", "return logits[:, -1:]"),

@@ -17,7 +17,6 @@ BY_ROOT = "divide by √d_k, the root of a query's width."
 SCALE = [
     Mistake("scale-missing", "You didn't divide the scores by √d_k = √{width}, so the weights are too peaked.", "scores = products"),
     Mistake("divided-by-width", "You divided the scores by d_k = {width}, or twice by its root, so the weights are too even: divide once, by the root.", "scores = products / width"),
-    Mistake("scale-squared", "You divided the scores by the square of d_k = {width}, so the weights are too even: divide by the root, ** 0.5.", "scores = products / width**2"),
     Mistake("scale-multiplied", "You multiplied the scores by √{width}, so the weights are far too peaked: divide by it.", "scores = products * width**0.5"),
     Mistake("scale-halves", "You divided by {width} and by 2, because Python takes the power first in `{width} ** 1 / 2`: write ** 0.5.", "scores = products / width / 2"),
     Mistake("scale-after-softmax", "You divided by √{width} after the softmax, so the weights no longer sum to 1: divide the scores, before it.", "scores = products; soft = softmax_of(hidden, dim) / width**0.5"),
@@ -29,11 +28,12 @@ OF_VALUES = [Mistake("scale-of-values", f"You divided the scores by √{{width}}
 # The scores.
 SCORE = [Mistake("reshape-for-transpose", "You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).", "products = query @ key.reshape(key.mT.shape)")]  # fmt: skip
 KEYS_FIRST = Diagnosis("keys-times-queries", "You computed the scores as K Qᵀ, or swapped queries and keys before: row i belongs to query i, so write Q Kᵀ.")  # fmt: skip
+REVERSED = Diagnosis("transpose-of-all-axes", "You reversed all axes with `.T`, the batch too: swap only the last two, `.mT` or transpose(-2, -1).")  # fmt: skip
 BATCH_SCORE = [
     Mistake("key-not-transposed", "You multiplied queries and keys as they are: compare each query with every key, which is a matrix product with the keys transposed, Q Kᵀ.", "products = query @ key", "products = query * key"),
     Mistake(*KEYS_FIRST, "products = key @ query.mT"),
     Mistake("fixed-axes", "You counted the axes that you transpose from the front, which fits one number of axes only: count from the end, key.transpose(-2, -1).", "products = query @ key.transpose(0, 1)"),
-    Mistake("transpose-of-all-axes", "You reversed all axes with `.T`, the batch too: swap only the last two, `.mT` or transpose(-2, -1).", "products = query @ key.T"),
+    Mistake(*REVERSED, "products = query @ key.T"),
 ]  # fmt: skip
 
 # The softmax, and the mask before it.

@@ -20,12 +20,12 @@ CAUSAL = [m for m in POSITIONS if m.name != "polarity-inverted"] + [
     Mistake("polarity-inverted", "You hid the past and showed the future: swap True and False. (The mask of the course's function is True where a key may be seen.)", "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0; weights = soft.masked_fill(~mask, 0.0)"),
 ]  # fmt: skip
 OTHER_AXIS = Diagnosis("mask-of-another-axis", "Your mask has {rows} rows, but there are {x.shape[1]} tokens: take T from the axis before the last, T = q.shape[-2]. (len() and shape[0] count the sentences of the batch.)")  # fmt: skip
+WHOLE = Diagnosis("mask-not-sliced", "You used the whole mask on a shorter input: cut it to mask[:T, :T], where T is the number of queries, q.shape[-2].")  # fmt: skip
 CUT = [
-    Mistake("mask-not-sliced", "You used the whole mask on a shorter input: cut it to mask[:T, :T], where T is the number of queries, q.shape[-2].", "rows, columns = [learned.build.context_length] * 2"),
+    Mistake(*WHOLE, "rows, columns = [learned.build.context_length] * 2"),
     Mistake(*OTHER_AXIS, "rows, columns = len(x), len(x)"),
 ]  # fmt: skip
 
-# How the scores are hidden.
 HIDE = [
     Mistake("zero-times-infinity", "You multiplied the mask by -inf, and 0 times infinity is NaN: put -inf at the hidden positions only, scores.masked_fill(~mask, float('-inf')).", "hidden = scores + ~mask * -torch.inf; weights = soft"),
     Mistake("zero-for-minus-infinity", "You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so hidden positions get a weight: use -inf, before the softmax.", "hidden = scores.masked_fill(~mask, 0.0); weights = soft"),
