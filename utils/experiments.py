@@ -1,12 +1,13 @@
 """What the experiments of several notebooks share."""
 
+import copy
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from utils import require
-from utils.model import mean_loss, restored_modes
+from utils.model import mean_loss
 
 LEFT_OUT = -100  # instead of an answer, as in PyTorch
 
@@ -54,20 +55,19 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
     require.that(x.isfinite().all(), "x of finite numbers", "NaN or infinity")
     differ = (x != x[:, :1]).any()  # equal ones have the same mean
     require.that(differ, "x with tokens that differ, or no leak shows", "equal ones")
-    largest = torch.tensor(0.0)
-    with restored_modes(layer):
-        for mode in (True, False):
-            layer.train(mode)
-            for part in layer.modules():
-                if isinstance(part, nn.Dropout) or getattr(part, "dropout_p", 0) > 0:
-                    part.training = False
-            outputs, again = _outputs(layer, x), _outputs(layer, x)
-            is_same = torch.allclose(outputs, again, equal_nan=True)
-            expected = "a layer that is random only in nn.Dropout, not in F.dropout"
-            require.that(is_same, expected, "two outputs for the same x")
-            for t in range(1, x.shape[1]):
-                change = (_outputs(layer, x[:, :t]) - outputs[:, :t]).abs().max()
-                largest = torch.maximum(largest, change)  # max() would lose NaN
+    layer, largest = copy.deepcopy(layer), torch.tensor(0.0)  # buffers change
+    for mode in (True, False):
+        layer.train(mode)
+        for part in layer.modules():
+            if isinstance(part, nn.Dropout) or getattr(part, "dropout_p", 0) > 0:
+                part.training = False
+        outputs, again = _outputs(layer, x), _outputs(layer, x)
+        is_same = torch.allclose(outputs, again, equal_nan=True)
+        expected = "a layer that is random only in nn.Dropout, not in F.dropout"
+        require.that(is_same, expected, "two outputs for the same x")
+        for t in range(1, x.shape[1]):
+            change = (_outputs(layer, x[:, :t]) - outputs[:, :t]).abs().max()
+            largest = torch.maximum(largest, change)  # max() would lose NaN
     return largest.item()
 
 

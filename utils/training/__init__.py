@@ -213,6 +213,7 @@ def train(
                 for callback in callbacks:
                     callback(state.losses[: state.step])
             state.require_finite_losses()
+            state.require_finite_weights()
             if writes_checkpoint:
                 state.save()
             if interrupted:
@@ -277,9 +278,12 @@ class _TrainingState:
             received = f"{losses[wrong[0]].item()} in step {wrong[0]}"
             require.refuse("a finite loss in each step", received)
 
-    def save(self):
+    def require_finite_weights(self):
         is_finite = all(w.isfinite().all() for w in self.model.parameters())
-        require.that(is_finite, "finite weights to save", "infinity or NaN")
+        require.that(is_finite, "finite weights", "infinity or NaN")
+
+    def save(self):
+        self.require_finite_weights()
         random = {"cpu": torch.get_rng_state()}
         if self.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self.device)
