@@ -19,7 +19,7 @@ They use the modules of `engine/`, which know no notebook and no single exercise
   function with this line gives the answer's results. `returned` does it with wrong forms.
 - `reasons` explains common errors of Python, and `repair` looks for one small change to a
   reader's function that makes all results right.
-- `facts` are what results don't show, such as a lost gradient.
+- `facts` looks for what results don't show, such as a lost gradient.
 - `messages` shows the first result that differs.
 
 `records` stores what has passed, and `overview` says what is next.

@@ -157,7 +157,7 @@ def _own(tasks):
 def recall():
     """Show three questions of notebooks before the last one where something has passed.
 
-    What may have passed in *Attention in an hour*, which asks no questions, unlocks none.
+    An exercise that has passed in *Attention in an hour* alone brings no question.
     """
     tasks, passed = catalogue.tasks(), records.load()
     pages = {task.page for task in tasks if task.name in passed & {*_own(tasks)}}
