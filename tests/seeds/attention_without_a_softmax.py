@@ -73,11 +73,6 @@ def compare(found, kinds):
     for name in ("one softmax layer", "softmax, then delta"):
         gains = [found[f"{k}: {name}"] - found[f"{k}: {NO_ORDER}"] for k in kinds]
         differences[f"{name} minus {NO_ORDER}, most"] = max(gains, key=abs)
-    single = max(
-        found[f"worst kind: one {kind} layer"] for kind in ("softmax", "delta")
-    )
     two, hybrid = "two softmax layers", "delta, then softmax"
-    worst = found[f"worst kind: {hybrid}"]
-    differences[f"worst kind: {hybrid} minus one layer"] = worst - single
-    behind = found[f"worst kind: {two}"] - worst
+    behind = found[f"worst kind: {two}"] - found[f"worst kind: {hybrid}"]
     return differences | {f"worst kind: {two} minus {hybrid}": behind}
