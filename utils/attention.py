@@ -437,7 +437,6 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
     """
     require.shapes("x (..., H_kv, T, d_k)", x)
     require.sizes(n_rep=n_rep)
-    require.memory(x.new_empty, n_rep, *x.shape)
     return x.repeat_interleave(n_rep, dim=-3)
 
 

@@ -45,14 +45,8 @@ class TransformerBlock(nn.Module):
         self.feed_forward = feed_forward
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
-        x = self._add("attention", x, self.attention(self.norm1(x), **kwargs))
-        return self._add("feed_forward", x, self.feed_forward(self.norm2(x)))
-
-    def _add(self, name, x, change):
-        """Add what a sublayer returns; a narrower tensor would broadcast."""
-        if change.shape != x.shape:
-            require.refuse(f"{name} to return {tuple(x.shape)}", change.shape)
-        return x + change
+        x = x + self.attention(self.norm1(x), **kwargs)
+        return x + self.feed_forward(self.norm2(x))
 
 
 def feed_forward(d_model: int) -> nn.Sequential:
