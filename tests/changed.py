@@ -76,9 +76,11 @@ def bytecode(code):
     """Return some code compiled, without its lines and the names of local variables."""
     if isinstance(code, str):
         code = compile(code, "", "exec")
-    given = code.co_argcount + code.co_kwonlyargcount  # and *args and **kwargs:
-    given += (code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)).bit_count()
-    names = [str(i) if i >= given else n for i, n in enumerate(code.co_varnames)]
+    num_parameters = code.co_argcount + code.co_kwonlyargcount
+    num_parameters += (code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)).bit_count()
+    names = [
+        str(i) if i >= num_parameters else n for i, n in enumerate(code.co_varnames)
+    ]
     consts = [bytecode(c) if isinstance(c, CodeType) else c for c in code.co_consts]
     hidden = {"co_firstlineno": 1, "co_linetable": b"", "co_varnames": (*names,)}
     return code.replace(**hidden, co_consts=(*consts,))
@@ -302,8 +304,8 @@ def main():
     """Read the command line, and run what the change touches."""
     parser = argparse.ArgumentParser(description="Run what a change touches.")
     parser.add_argument("base", nargs="?", help="a commit")
-    given = parser.parse_args().base
-    base = given or git("merge-base", "main", "HEAD").strip() or "HEAD"
+    base = parser.parse_args().base
+    base = base or git("merge-base", "main", "HEAD").strip() or "HEAD"
     if not git("rev-parse", "--verify", f"{base}^{{commit}}"):
         parser.error(f"expected a commit, got {base}")
     files = git("diff", "--name-only", "--no-renames", "-z", base).split("\0")

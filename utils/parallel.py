@@ -259,8 +259,10 @@ def split_batch_over_processes(
     _rank_and_count()  # raises
     parallel_model = DistributedDataParallel(model)
 
-    def compute(given, batch):
-        require.that(given is model, "the model that is shared", type(given).__name__)
+    def compute(passed_model, batch):
+        is_shared = passed_model is model
+        received = type(passed_model).__name__
+        require.that(is_shared, "the model that is shared", received)
         rank, count = _rank_and_count()
         expected = f"a batch that {count} processes can share equally"
         require.that(len(batch[0]) % count == 0, expected, len(batch[0]))

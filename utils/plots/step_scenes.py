@@ -219,13 +219,16 @@ def attention(words, features, x: Tensor, head, meanings):
     lanes = {"x": 0.89} | dict(zip([*LANES][1:], rows.values()))
     scores = others[0] @ query[2]
     best, weights = words[scores.argmax()], scores.softmax(dim=0)
-    asked, found = (", ".join(map(_short, v)) for v in (query[2], weights @ others[1]))
+    query_text, context_text = (
+        ", ".join(map(_short, v)) for v in (query[2], weights @ others[1])
+    )
     states = {
-        "keys": f"{last} asks with the query ({asked}), and each word shows its key.",
+        "keys": f"{last} asks with the query ({query_text}), and each word shows "
+        "its key.",
         "score": f"Compare: the key of {best} fits best, with the score "
         f"{scores.max():.0f}.",
         "weight": f"Share out: {best} gets the weight {weights.max():.2f}.",
-        "context": f"Mix the values: {last} gets the context vector ({found}).",
+        "context": f"Mix the values: {last} gets the context vector ({context_text}).",
     }
     for until, text in states.items():
         picture, num_rows = Picture(), [*lanes].index(until) + (until == "context")

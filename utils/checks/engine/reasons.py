@@ -50,8 +50,8 @@ def find_reason(trial):
 def _explained(error, lines):
     """Return the first of ERRORS that fits an error with its lines, or None."""
     for words, explanation in ERRORS.items():
-        said, _, line = words.partition(" |")
-        if line in lines and all(word in str(error) for word in said.split()):
+        in_message, _, in_lines = words.partition(" |")
+        if in_lines in lines and all(w in str(error) for w in in_message.split()):
             return explanation
 
 
