@@ -32,6 +32,11 @@ def _vector(numbers):
     return f"({', '.join(map(format_number, numbers))})"
 
 
+def _listed(texts):
+    """Return texts as in a sentence: a, b and c."""
+    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
+
+
 def _short(number):
     """Return a number with at most two decimals, and none if it is whole."""
     return format_number(number, num_digits([float(number)]))
@@ -108,30 +113,31 @@ def _draw_merges(rows):
 
 @in_steps
 def compare_share_mix(words, followed: int, x: Tensor, output: str = "x"):
-    """Show attention of one word: compare with each, share out, mix word by word.
+    """Show attention of one word: compare with a word, with all, share out, mix.
 
     words: 2 to 5 of them, T in all; `followed` is the number of the one that looks
     x: (T, d), the query, the key and the value of each word
     output: the role of the context vector
     """
     names, scores = to_names(words, len(x), "words"), x @ x[followed]  # (T,)
-    weights = scores.softmax(dim=0)
+    weights, (first, *others), whole = scores.softmax(dim=0), names, len(names)
     parts = weights[:, None] * x  # (T, d)
-    sums = parts.cumsum(dim=0)
-    for j, name in enumerate(names):
+    shares = [f"{format_number(w)} of {name}" for w, name in zip(weights, names)]
+    score, context = format_number(scores[0]), _vector(parts.sum(dim=0))
+    states = {  # how many words have been compared and mixed
+        (1, None): f"Compare {names[followed]} with {first}: the score is {score}.",
+        (whole, None): f"Compare it in the same way with {_listed(others)}.",
+        (whole, 0): "Share out: the softmax makes weights of the scores that sum to 1.",
+        (whole, 1): f"Mix: take {shares[0]}.",
+        (whole, whole): f"Mix: {_listed(shares)} add up to {context}.",
+    }
+    for (compared, mixed), text in states.items():
         table = _WordTable(names, followed, x)
-        table.compare(scores[: j + 1])
-        text = f"the score is {format_number(scores[j])}."
-        yield table, f"Compare {names[followed]} with {name}: {text}"
-    for count in range(len(names) + 1):
-        table = _WordTable(names, followed, x)
-        table.compare(scores, marked=False)
-        table.share_out(weights, has_wires=not count)
-        text = "Share out: the softmax turns the scores into weights that sum to 1."
-        if count:
-            table.mix(parts[:count], output)
-            text = f"Mix: {format_number(weights[count - 1])} of {names[count - 1]} "
-            text += f"has been added, and the sum is {_vector(sums[count - 1])}."
+        table.compare(scores[:compared], marked=mixed is None)
+        if mixed is not None:
+            table.share_out(weights, has_wires=not mixed)
+        if mixed:
+            table.mix(parts[:mixed], output)
         yield table, text
 
 
