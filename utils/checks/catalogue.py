@@ -12,7 +12,7 @@ from utils.pages import NOTEBOOKS, read_cells
 # Exercise 2.2 is `exercise_2_2` in the module of notebook 02, `exercises/embeddings.py`.
 # After an id comes the module of `utils` with the course's own version, or None.
 ASKED = {
-    "00_start_here": {},
+    "00_start_here": {"0.1": None},
     "01_tokens": {"1.1": "tokenizer", "1.2": "data"},
     "02_embeddings": {"2.1": "embeddings"},
     "deeper/who_sat_on_whom": {"2.2": "embeddings"},
@@ -37,9 +37,11 @@ ASKED = {
     "15_beyond_text": {"15.1": "embeddings"},
     "16_several_machines": {"16.1": "parallel", "16.2": "parallel"},
 }  # fmt: skip
-# *Attention in an hour* counts its exercises from 1. They are those of other notebooks,
-# and count there, except the one that asks for a part only.
-HOUR, HOUR_PART = {"1": "3.1", "2": "5.1", "3": "6.3"}, "3"
+# Exercise 0.1 and those of *Attention in an hour*, 1 to 3, are exercises of other
+# notebooks. They count there, except those that ask for a part only.
+HOUR = {"1": "3.1", "2": "5.1", "3": "6.3"}
+BORROWED = {"0.1": "3.3"} | HOUR
+PARTS = {"0.1": " in 00", "3": " in an hour"}  # what is added to the recorded name
 HOUR_PAGE = "attention_in_an_hour.ipynb"
 NUMBERED = [f"{page}.ipynb" for page in ASKED if "deeper" not in page]
 EXCURSIONS = "15", "16"  # numbered, but the course ends before them
@@ -57,6 +59,7 @@ class Task(NamedTuple):
 def tasks() -> list[Task]:
     """Return all tasks in order; those of deeper notebooks are last."""
     names = {exercise.id: exercise.name for exercise in exercises()}
+    names["0.1"] = record_name("0.1", find_exercise("0.1"))
     pairs = [(label, page) for page, labels in ASKED.items() for label in labels]
     asked = [Task(names.get(id, id), id, f"{page}.ipynb") for id, page in pairs]
     return sorted(asked, key=lambda task: task.page.startswith("deeper"))
@@ -64,14 +67,13 @@ def tasks() -> list[Task]:
 
 def hour_tasks() -> list[Task]:
     """Return what *Attention in an hour* asks."""
-    asked = {exercise.id: exercise for exercise in exercises()}
-    names = {label: record_name(label, asked[id]) for label, id in HOUR.items()}
+    names = {label: record_name(label, find_exercise(label)) for label in HOUR}
     return [Task(name, label, HOUR_PAGE) for label, name in names.items()]
 
 
 def record_name(label: str, exercise) -> str:
     """Return the name under which a pass is recorded."""
-    return exercise.name + " in an hour" * (label == HOUR_PART)
+    return exercise.name + PARTS.get(label, "")
 
 
 def read_opening(page: str) -> tuple[str, int]:
@@ -113,11 +115,13 @@ def _number_before(page):
 def exercises() -> list:
     """Return every exercise, in the order of the course."""
     labels = [label for labels in ASKED.values() for label in labels]
-    return [find_exercise(label) for label in labels if "patient" not in label]
+    own = [label for label in labels if "." in label and label not in BORROWED]
+    return [find_exercise(label) for label in own]
 
 
 def find_exercise(id: str):
-    """Return the exercise with this id."""
+    """Return the exercise with this id, or the one that it is in another notebook."""
+    id = BORROWED.get(id, id)
     number = f"{id.split('.')[0]:0>2}_"
     name = next(page[3:] for page in ASKED if page.startswith(number))
     with torch.device("cpu"):  # its cases are drawn there, whatever the default is

@@ -16,10 +16,10 @@ QUESTION = re.compile(
 )
 FOLDED = "{}\n\n<details><summary>Answer</summary>\n\n{}\n\n</details>"
 MAIN, DEEPER = "The course", "Deeper, each after its notebook and none of them needed"
-LIST = '<ul style="list-style: none; padding: 0; margin: 0 0 8px">{}</ul>'
+LIST = '<ul style="list-style: none; padding: 0; margin: 4px 0 8px; display: grid; gap: 6px; grid-template-columns: repeat(auto-fill, minmax(17em, 1fr))">{}</ul>'
 GROUP = f"<div><b>{{}}</b></div>{LIST}"
 FOLDED_GROUP = f"<details><summary><b>{{}}</b></summary>{LIST}</details>"
-TILE = '<li style="display: inline-block; margin: 4px 6px 2px 0; padding: 1px 8px; border: 2px solid {color}; border-radius: 4px">{link} <span style="{look}">{state}</span></li>'
+TILE = '<li style="padding: 1px 8px; border: 2px solid {color}; border-radius: 4px">{link}<br><span style="{look}">{state}</span></li>'
 BADGE = "background: {}; color: #fff; border-radius: 4px; padding: 0 6px"
 NOTHING = "Three questions a day come here, from the notebooks in which you have "
 NOTHING += "passed an exercise, except the last of them."
@@ -39,20 +39,19 @@ def progress():
     bar = f'<progress value="{count}" max="{len(tasks)}"></progress>'
     lines, html = [f"{text}{where}."], [f"{bar} {text}{link}."]
     for name, pages in _groups().items():
-        asked = [task for task in tasks if task.page in pages]
-        heading = name
-        if name == MAIN:
-            is_open = {*asked} & {*left}
-            hours = f"about {_hours(pages, asked, left)} left"
-            heading += f": {hours if is_open else 'all exercises passed ✓'}"
-        rows = {page: _state(page, tasks + hour, passed) for page in pages}
-        template, items = GROUP, [_tile(p, tasks + hour, passed) for p in pages]
-        if name == DEEPER:
-            template = FOLDED_GROUP
-            items = [f"<li>{pages[p]}{_link(p, '')}: {rows[p]}</li>" for p in pages]
-        html.append(template.format(heading, "".join(items)))
-        plain = (f"{pages[p]}{_title(p, '')}: {rows[p]}" for p in pages)
-        lines += ["", heading, *plain]
+        asked = [task for task in tasks + hour if task.page in pages]
+        still = [task for task in asked if task.name not in passed]
+        heading = f"{name}: {_count(asked, still)}{'' if still else ' ✓'}"
+        if name == MAIN and still:
+            heading += f", about {_hours(pages, asked, left)} left"
+        lines, tiles = [*lines, "", heading], []
+        for page, before in pages.items():
+            both = [[t for t in each if t.page == page] for each in (asked, still)]
+            state = _state(page, *both)
+            lines.append(f"{before}{_title(page, '')}: {state}")
+            tiles.append(_tile(page, before, state, *both))
+        template = FOLDED_GROUP if name == DEEPER else GROUP
+        html.append(template.format(heading, "".join(tiles)))
     show("\n".join(lines), "".join(html))
 
 
@@ -61,37 +60,34 @@ def _groups():
     numbered = catalogue.NUMBERED
     is_extra = [name.startswith(catalogue.EXCURSIONS) for name in numbered]
     return {
-        "The core in one evening": {catalogue.HOUR_PAGE: ""},
+        "The core in one evening (3.1, 5.1, part of 6.3)": {catalogue.HOUR_PAGE: ""},
         MAIN: {n: "" for n, extra in zip(numbered, is_extra) if not extra},
         "Excursions": {n: "" for n, extra in zip(numbered, is_extra) if extra},
         DEEPER: {n: f"after {k}, " for n, k in catalogue.deeper_notebooks().items()},
     }
 
 
-def _tile(page, tasks, passed):
+def _tile(page, before, state, asked, still):
     """Return a notebook of the map: green if all has passed, orange if it's begun."""
-    asked = [task.name in passed for task in tasks if task.page == page]
     color, look = NOT_ATTEMPTED[2], ""
-    if any(asked):
-        color = PASSED[2] if all(asked) else NOT_YET[2]
+    if len(still) < len(asked):
+        color = NOT_YET[2] if still else PASSED[2]
         look = BADGE.format(color)
-    state = _state(page, tasks, passed)
-    return TILE.format(color=color, link=_link(page, ""), look=look, state=state)
+    link = before + _link(page, "")
+    return TILE.format(color=color, link=link, look=look, state=state)
 
 
-def _state(page, tasks, passed):
+def _state(page, asked, still):
     """Say what has passed of a notebook, or how long it takes."""
-    asked = [task for task in tasks if task.page == page]
-    left = [task for task in asked if task.name not in passed]
-    if asked and not left:
-        return f"{_count(asked, left)} ✓"
-    state = _count(asked, left) if asked else "no exercises"
+    if asked and not still:
+        return f"{_count(asked, still)} ✓"
+    state = _count(asked, still) if asked else "no exercises"
     minutes = catalogue.read_opening(page)[1]
     return f"{state}, {minutes} minutes" if minutes else state  # 0 if it has been moved
 
 
 def _count(asked, left):
-    return f"{len({*asked} - {*left})} of {len(asked)} passed"
+    return f"{len(asked) - len(left)} of {len(asked)} passed"
 
 
 def _hours(pages, asked, left):

@@ -46,11 +46,12 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     if result.passed and record:
         _passed_answers[name] = answer
         records.add(name)
-        ending = f"It also counts as {known.id} of the numbered notebooks."
-        if exercise == catalogue.HOUR_PART:
-            ending = f"In {known.id} of the numbered notebooks you write all of it."
-        elif exercise not in catalogue.HOUR:
+        if exercise not in catalogue.HOUR:
             ending = say_what_is_next(name)
+        elif exercise in catalogue.PARTS:
+            ending = f"In {known.id} of the numbered notebooks you write all of it."
+        else:
+            ending = f"It also counts as {known.id} of the numbered notebooks."
         message += f"\n{ending}"
     return _show(f"{_label(exercise)} {known.name}", replace(result, message=message))
 
@@ -58,7 +59,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
 def _find(id):
     """Return the exercise with this id, or None."""
     exercises = catalogue.exercises() if type(id) is str else []
-    id = catalogue.HOUR.get(id, id) if exercises else id
+    id = catalogue.BORROWED.get(id, id) if exercises else id
     return next((exercise for exercise in exercises if exercise.id == id), None)
 
 
