@@ -824,7 +824,7 @@ def _draw_ring(held, is_held, owner, sent=()):
     for number, start, end in zip(sent, boxes, [*boxes[1:], boxes[0]]):
         table.wire(start, end, text=f"{number:,}")
     x, y = table.at("gap", "middle")
-    for owner, text in {PARTIAL: "part of a sum", COMPLETE: "complete"}.items():
+    for owner, text in {PARTIAL: "partial sum", COMPLETE: "complete"}.items():
         place = x - 0.32, y + 0.3 * (owner - PARTIAL) - 0.15
         style = {"facecolor": OWNERS[owner], "edgecolor": "white"}
         table._add_box(Box(place[0] - 0.28, place[1] - 0.09, 0.18, 0.18), **style)
@@ -832,50 +832,61 @@ def _draw_ring(held, is_held, owner, sent=()):
     return table
 
 
+NEEDS_ROWS = {"x": 0.55, 0: 1.45, 1: 2.3, "output": 3.15}  # heads by their number
+
+
 @in_steps
 def needs(words, lines: dict):
     """Show, line by line, from which words, heads and sentences a result takes numbers.
 
-    words: of two sentences, three each; both are drawn in two heads
-    lines: dict from a line of code to a text and to places (sentence, head, word),
-        first that of a result, in head 0, then those of what it needs. Parameters,
-        which aren't at a word, have their name instead of a place.
+    words: of two sentences, three each; each has its x, two heads and its output
+    lines: dict from a line of code to a text and to places (sentence, row, word), first
+        that of a result, then those of what it needs. A row is "x", a head's number or
+        "output". Parameters, which aren't at a word, have their name and no place.
     """
     for number, (line, (text, result, *needed)) in enumerate(lines.items(), 1):
         picture, boxes = Picture(), {}
         picture.step((0.15, 0.16), number)
         style = {"family": "DejaVu Sans Mono", "ha": "left", "color": INK[None]}
         picture.write(0.34, 0.16, line, TITLE, **style)
-        for i, head, j in np.ndindex(2, 2, 3):
-            place, at = (i, head, j), (0.85 + 3.1 * i + 0.97 * j, 1.15 + 0.8 * head)
-            edge = INK["score"] if place in (result, *needed) else PALE
-            box = Box(*at, 0.85, 0.38, words[i][j])
-            boxes[place] = _draw_place(picture, box, edge, place == result)
-            if i + j == 0:
-                picture.write(0.05, box.left[1], f"head {head}", TITLE, ha="left")
-        is_parameter = isinstance(result, str)
-        if is_parameter:
-            box = Box(0.35, 0.5, 1.25, 0.38, result)
+        for row, y in NEEDS_ROWS.items():
+            name = row if isinstance(row, str) else f"head {row}"
+            picture.write(0.05, y + 0.19, name, TITLE, ha="left")
+            for i, j in np.ndindex(2, 3):
+                place = i, row, j
+                edge = INK["score"] if place in (result, *needed) else PALE
+                box = Box(1.4 + 2.72 * i + 0.85 * j, y, 0.62, 0.38, words[i][j])
+                boxes[place] = _draw_place(picture, box, edge, place == result)
+        if isinstance(result, str):  # a parameter
+            box = Box(0.05, 1.03, 1.2, 0.3, result)
             boxes[result] = _draw_place(picture, box, INK["score"], True)
-        end = boxes[result]
         for place in needed:
-            start = boxes[place]
-            if is_parameter:
-                is_below = start.x < end.right[0]
-                stop = (start.top[0], end.bottom[1]) if is_below else end.right
-                picture.wire(start.top, stop, "score")
-            elif place[1]:  # in head 1
-                picture.wire(start.top, end.bottom, "score")
-            else:
-                bend = -0.08 * (1 + abs(start.x - end.x))
-                picture.wire(start, end, "score", bend=bend)
+            _wire_need(picture, boxes, place, result)
         style = {"head": False, "dashed": True}
-        for name, x in {"cut words": 1.76, "cut sentences": 3.83}.items():
-            picture.wire((x, 0.5), (x, 2.45), **style)
-            picture.note((x, 2.6), name, align="center", bold=True)
-        picture.wire((0.85, 1.74), (5.9, 1.74), **style)
-        picture.note((5.95, 1.74), "cut heads", bold=True)
+        for name, x in {"cut tokens": 2.09, "cut batch": 3.92}.items():
+            picture.wire((x, 0.45), (x, 3.65), **style)
+            picture.note((x, 3.78), name, align="center", bold=True)
+        picture.wire((1.3, 2.065), (6.0, 2.065), **style)
+        picture.note((6.06, 2.065), "cut heads", bold=True)
         yield picture, text
+
+
+def _wire_need(picture, boxes, place, result):
+    """Draw an arrow to a result from the place of a number that it needs."""
+    start, end, rows = boxes[place], boxes[result], list(NEEDS_ROWS)
+    if isinstance(result, str):
+        return picture.wire(start.top, end.right, "score")
+    distance = rows.index(place[1]) - rows.index(result[1])
+    if distance == 0:
+        bend = -0.08 * (1 + abs(start.x - end.x))
+        return picture.wire(start, end, "score", bend=bend)
+    via, ends = [], (start.bottom, end.top)
+    if abs(distance) == 2:  # past the word in the row between, on its left
+        y = NEEDS_ROWS[rows[rows.index(place[1]) - distance // 2]]
+        via = [(start.x - 0.08, y - 0.08), (start.x - 0.08, y + 0.46)]
+    if distance > 0:  # upward
+        via, ends = via[::-1], (start.top, end.bottom)
+    picture.wire(*ends, "score", via=via)
 
 
 def _draw_place(picture, box, edge, is_result):
