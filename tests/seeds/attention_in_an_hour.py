@@ -1,9 +1,22 @@
-"""Attention in an hour: what its layer learns, and what is left if a word is hidden."""
+"""Attention in an hour: what its layer learns, and where it looks in a new order."""
+
+import torch
 
 from tests.seeds import definitions
 
 
 def main(seed):
     book = definitions("attention_in_an_hour")
-    layers = book["MyMultiHeadAttention"], book["FixedWeights"]
-    return book["try_out"](*(book["train_from"](seed, layer) for layer in layers))
+    model = book["train_from"](seed, book["MyMultiHeadAttention"])
+    fixed = book["train_from"](seed, book["FixedWeights"])
+    new, every = book["fraction_right"](*model)
+    is_right = book["IDS"] == book["ANSWERS"][:, None]
+    moved = torch.tensor([[*map(book["LEXICON"].index, book["MOVED"].split())]])
+    looks = book["last_word_weights"]
+    return {
+        "right of the ten new sentences": new,
+        "right of all 300": every,
+        "right of all 300, fixed weights": book["fraction_right"](*fixed)[1],
+        "weight on the right creature": looks(*model, book["IDS"])[is_right].mean(),
+        "weight on the sixth word, moved": looks(*model, moved)[0, 5],
+    }
