@@ -244,7 +244,8 @@ def test_an_exercise_of_the_hour_is_one_of_a_numbered_notebook(own_progress):
     assert asked == {id: EXERCISES[other].name for id, other in HOUR.items()}
     message = check("1", lambda x: torch.softmax(x @ x.T, dim=-1)).message
     assert message.startswith("Exercise 1 attention_weights: passed.")
-    assert message.endswith("It also counts as 3.1 of the numbered notebooks.")
+    ending = "1 of 3 in the hour. It also counts as 3.1 of the numbered notebooks."
+    assert message.endswith(ending)
     assert records.load() == {"attention_weights"}
     message = check("3.1", unwritten).message
     assert message.splitlines()[0] == "3.1 attention_weights: passed before."

@@ -11,12 +11,14 @@ def main(seed):
     fixed = book["train_from"](seed, book["FixedWeights"])
     new, every = book["fraction_right"](*model)
     is_right = book["IDS"] == book["ANSWERS"][:, None]
-    moved = torch.tensor([[*map(book["LEXICON"].index, book["MOVED"].split())]])
-    looks = book["last_word_weights"]
+    looks, start = book["last_word_weights"], book["MOVED"].split()[:-1]
+    moved = [[*map(book["LEXICON"].index, [*start, last])] for last in ("slow", "fast")]
+    slow, fast = looks(*model, torch.tensor(moved))
     return {
         "right of the ten new sentences": new,
         "right of all 300": every,
         "right of all 300, fixed weights": book["fraction_right"](*fixed)[1],
         "weight on the right creature": looks(*model, book["IDS"])[is_right].mean(),
-        "weight on the sixth word, moved": looks(*model, moved)[0, 5],
+        "moved, slow: word 2": slow[1],
+        "moved, fast: word 6": fast[5],
     }

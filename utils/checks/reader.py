@@ -48,10 +48,12 @@ def check(exercise: str, answer, record: bool = True) -> Result:
         records.add(name)
         if exercise not in catalogue.HOUR:
             ending = say_what_is_next(name)
-        elif exercise in catalogue.PARTS:
-            ending = f"In {known.id} of the numbered notebooks you write all of it."
         else:
-            ending = f"It also counts as {known.id} of the numbered notebooks."
+            asked = {task.name for task in catalogue.hour_tasks()}
+            ending = f"{len(asked & records.load())} of {len(asked)} in the hour. "
+            is_part = exercise in catalogue.PARTS
+            more = "In {} you write all of it." if is_part else "It also counts as {}."
+            ending += more.format(f"{known.id} of the numbered notebooks")
         message += f"\n{ending}"
     return _show(f"{_label(exercise)} {known.name}", replace(result, message=message))
 

@@ -30,14 +30,16 @@ def shown_inputs(exercise, case):
     """Return the inputs of a case: short ones as they are, tensors by their shape."""
     names, shown = exercise.inputs, []
     if case.build:
-        names = [f"{exercise.name}({', '.join(map(values.safe_text, case.build))}), x"]
+        asked = exercise.signature.partition("(")[2].strip(")").split(", ")
+        given = map("{}={}".format, asked, map(values.safe_text, case.build))
+        names = [f"{exercise.name}({', '.join(given)}), x"]
     for name, value in zip(names, case.args):
         if not isinstance(value, torch.Tensor):
             shown.append(f"{name} = {_summary(value)}")
         elif value.dim() == 1 and len(value) <= 6:
             shown.append(f"{name} = {values.numbers(value)}")
         else:
-            shown.append(f"{name} {tuple(value.shape)}")
+            shown.append(f"{name} of shape {tuple(value.shape)}")
     return ", ".join(shown) + (f" ({case.note})" if case.note else "")
 
 
