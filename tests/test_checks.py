@@ -341,10 +341,27 @@ def with_a_shape(scores, dim=-1):  # `scores.shape * n` would be a huge tensor's
     return ones * torch.softmax(scores, -1 - dim)
 
 
-@pytest.mark.parametrize(
-    "answer", [functools.cache(largest_of_last_axis), with_a_shape]
-)
-def test_what_is_decorated_or_makes_a_shape_gets_no_change(answer):
+def with_a_setting(scores, dim=-1):  # not all of PyTorch computes: see torch.save
+    torch.set_num_threads(1)
+    exponentials = torch.exp(scores - scores.amax(-1, keepdim=True))
+    return exponentials / exponentials.sum(dim, keepdim=True)
+
+
+UNCHANGED = [functools.cache(largest_of_last_axis), with_a_shape, with_a_setting]
+OTHER_ERRORS = [  # they look like those that are explained
+    lambda scores, dim=-1: [0] * 2.5,  # no size
+    lambda scores, dim=-1: scores[1.5],
+    lambda scores, dim=-1: nn.Linear(3, 3).wieght,  # no layer is multiplied
+    lambda scores, dim=-1: F.gumbel_softmax(),  # not the axis is missing
+    lambda scores, dim=-1: scores * torch.ones(3) + torch.ones(9),  # no product of `@`
+    lambda scores, dim=-1: [scores[i + 9] for i in range(3)],  # no count of rows
+    lambda scores, dim=-1: scores.half().masked_fill(scores > 0, -1e9),  # no integers
+    lambda scores, dim=-1: scores - scores.sort(dim),  # no maximum
+]
+
+
+@pytest.mark.parametrize("answer", UNCHANGED + OTHER_ERRORS)
+def test_what_is_decorated_or_resembles_something_else_gets_no_diagnosis(answer):
     assert check("3.3", answer).diagnosis is None
 
 
@@ -353,8 +370,7 @@ def test_side_effects_are_not_repeated_while_a_change_is_looked_for():
 
     def softmax(scores, dim=-1):
         asked.append(dim)
-        largest = scores.amax(-1, keepdim=True)
-        exponentials = torch.exp(scores - largest)
+        exponentials = torch.exp(scores - scores.amax(-1, keepdim=True))
         return exponentials / exponentials.sum(dim, keepdim=True)
 
     assert check("3.3", softmax).diagnosis is None

@@ -2,6 +2,7 @@
 
 import dis
 import inspect
+import re
 import sys
 
 import torch
@@ -9,19 +10,20 @@ import torch
 from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.guard import NeverEnds
 from utils.checks.engine.returned import LOST_AXIS
+from utils.checks.engine.values import safe_text
 
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn", "F": "from torch.nn import functional as F"}  # fmt: skip
-ERRORS = {  # what an error's message contains, after | its lines: what explains it
-    "int float": Diagnosis("float-for-size", "You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`."),
-    "softmax missing": Diagnosis("dim-missing", "You don't say along which axis the softmax runs: `dim=-1` is along each row."),
-    "Linear": Diagnosis("layer-not-called", "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."),
-    "sqrt(): Tensor": Diagnosis("sqrt-of-a-number", "`torch.sqrt` takes a tensor: write d_k ** 0.5, or math.sqrt(d_k)."),
-    "non-singleton | * ": Diagnosis("entrywise", "You multiply with `*`, which takes entry by entry: a matrix product is `@`."),
-    "out of bounds |range(3)": Diagnosis("fixed-count", "You count to 3: there may be any number of rows, len() of the argument."),
-    "converted overflow": Diagnosis("type-too-small", "You give a tensor a type that can't hold all of its numbers: leave the type out, and torch.tensor takes int64 for integers."),
-    "tril input must": Diagnosis("tril-of-no-matrix", "`tril` needs a matrix: make one first, such as torch.ones(T, T, dtype=torch.bool)."),
-    "return_types": Diagnosis("pair-not-taken-apart", "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."),
+ERRORS = {  # how an error and its lines begin, as `_explained` joins them: what explains it
+    r"TypeError: (\w+\(\): argument '(sizes?|shape|split_sizes|chunks|repeats|n)' .*float|view\(\) received .* got \([^)]*float|'float' object cannot be .* integer\n[\s\S]*> .*\brange\()": Diagnosis("float-for-size", "You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`."),
+    r'TypeError: (log_)?softmax\(\) missing 1 .* "dim"': Diagnosis("dim-missing", "You don't say along which axis the softmax runs: `dim=-1` is along each row."),
+    r"TypeError: (.* for [@*]: .*'Linear'|(matmul|mm|bmm|linear)\(\): .* not Linear)|AttributeError: 'Linear' .* '(T|mT|t|transpose)'": Diagnosis("layer-not-called", "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."),
+    r"TypeError: sqrt\(\): .* must be Tensor, not (int|float)": Diagnosis("sqrt-of-a-number", "`torch.sqrt` takes a tensor: write d_k ** 0.5, or math.sqrt(d_k)."),
+    r"RuntimeError: .* at non-singleton dimension .*\n[\s\S]*> .* \* [\w.]+\.(T|mT|transpose)\b": Diagnosis("entrywise", "You multiply with `*`, which takes entry by entry: a matrix product is `@`."),
+    r"IndexError: index \d is out of bounds for dimension 0 with size [12]\n[\s\S]*\brange\(3\)": Diagnosis("fixed-count", "You count to 3: there may be any number of rows, len() of the argument."),
+    r"RuntimeError: value cannot be converted to type u?int\w+ without overflow": Diagnosis("type-too-small", "You give a tensor a type that can't hold all of its numbers: leave the type out, and torch.tensor takes int64 for integers."),
+    r"(TypeError: tril\(\): .* must be Tensor, not (bool|int|float)|RuntimeError: tril: input)": Diagnosis("tril-of-no-matrix", "`tril` needs a matrix: make one first, such as torch.ones(T, T, dtype=torch.bool)."),
+    r"(Type|Attribute)Error: .*\btorch\.return_types\.(max|min)\b": Diagnosis("pair-not-taken-apart", "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."),
 }  # fmt: skip
 
 
@@ -49,10 +51,9 @@ def find_reason(trial):
 
 def _explained(error, lines):
     """Return the first of ERRORS that fits an error with its lines, or None."""
-    for words, explanation in ERRORS.items():
-        in_message, _, in_lines = words.partition(" |")
-        if in_lines in lines and all(w in str(error) for w in in_message.split()):
-            return explanation
+    text = f"{type(error).__name__}: {safe_text(error, 300)}\n{lines}"
+    found = (told for pattern, told in ERRORS.items() if re.match(pattern, text))
+    return next(found, None)
 
 
 def _function_of(trial):
@@ -80,7 +81,6 @@ def find_notebook_tensor(trial):
 def find_changed_input(trial):
     """Name an answer that changes an input in place."""
     if run := trial.changed:
-        name = trial.exercise.inputs[run.changed]
-        is_tensor = isinstance(run.args[run.changed], torch.Tensor)
-        copy = f"`{name}.clone()`" if is_tensor else "a copy"
+        name, given = trial.exercise.inputs[run.changed], run.args[run.changed]
+        copy = f"`{name}.clone()`" if torch.is_tensor(given) else "a copy"
         yield Diagnosis("input-changed", f"Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}.")  # fmt: skip

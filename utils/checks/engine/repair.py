@@ -4,9 +4,12 @@ import ast
 import builtins
 import inspect
 import io
+import math
 import re
 from contextlib import redirect_stdout, suppress
 from itertools import islice
+
+import torch
 
 from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.facts import facts_of
@@ -15,13 +18,14 @@ from utils.checks.engine.mistakes import build
 from utils.checks.engine.values import agrees
 
 ATTEMPTS = 1500
-OPERATORS = "Add Sub Mult Div FloorDiv Mod MatMult", "BitAnd BitOr"
-OPERATORS += ("Lt LtE Gt GtE Eq NotEq",)
-WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.T", "{}.mT", "{}[..., None]"]
-WRAPPED += ["-{}", "1 - {}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
+OPERATORS = "Add Sub Mult Div FloorDiv Mod MatMult", "BitAnd BitOr", "Lt LtE Gt GtE Eq NotEq"  # fmt: skip
+WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.T", "{}.mT", "{}[..., None]", "-{}", "1 - {}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]  # fmt: skip
 LINES = ast.Assign | ast.AugAssign | ast.Expr  # that may be left out
 PACKAGES = {"builtins", "torch", "numpy", "math", "random", "itertools", "einops"}
-EFFECTS = {"input", "open", "breakpoint", "exec", "eval", "globals"}
+# What only computes, and what doesn't; `torch.save`, in neither, would write files.
+KINDS = builtins, math, torch._C._VariableFunctions, torch.Tensor, torch.nn.functional
+COMPUTES = {"append", "float32", "functional", "int64", "nn"}.union(*map(dir, KINDS))
+COMPUTES -= {"breakpoint", "eval", "exec", "from_file", "globals", "input", "open"}
 
 
 def find_repair(trial):
@@ -52,19 +56,18 @@ def find_repair(trial):
 
 def _only_computes(tree, function):
     """Return whether code comes to its end, and has no side effect but printing."""
-    nodes = [*ast.walk(tree)]
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    nodes, code = [*ast.walk(tree)], function.__code__
     known = vars(builtins) | function.__globals__
-    used = names & known.keys() - {*function.__code__.co_varnames}
+    names = {n.id for n in nodes if isinstance(n, ast.Name)} - {*code.co_varnames}
+    values = [known[name] for name in names & known.keys()]
+    modules = [getattr(v, "__module__", getattr(v, "__name__", "")) for v in values]
+    calls = {getattr(v, "__name__", "") for v in values if not inspect.ismodule(v)}
+    calls |= {getattr(n, part, "nn") for n in nodes[1:] for part in ("attr", "name")}
     products = [n for n in nodes if isinstance(getattr(n, "op", None), ast.Mult)]
     factors = {type(n) for product in products for n in ast.iter_child_nodes(product)}
-    # Not `(1,) * n` either, because `x.shape * n` is the shape of a huge tensor.
-    if factors & {ast.Tuple, ast.List} or ast.While in map(type, nodes):
-        return False
-    # A free variable is what a decorator wraps, or a part of another function.
-    is_alone = not function.__code__.co_freevars and not used & EFFECTS
-    values = [known[name] for name in used]
-    modules = [getattr(v, "__module__", getattr(v, "__name__", "")) for v in values]
+    # `x.shape * n` is the shape of a huge tensor; what is decorated has free variables.
+    is_long = factors & {ast.Tuple, ast.List} or ast.While in map(type, nodes)
+    is_alone = not (is_long or code.co_freevars) and calls <= COMPUTES
     return is_alone and {str(m).partition(".")[0] for m in modules} <= PACKAGES
 
 
@@ -144,5 +147,4 @@ def _other_text(node, leaves):
     return [ast.parse(other, mode="eval").body for other in others]
 
 
-RULES = [lambda node, leaves: [ast.Pass()] if isinstance(node, LINES) else []]
-RULES += [_own_part, _other_operator, _other_text]
+RULES = [lambda node, leaves: [ast.Pass()] if isinstance(node, LINES) else [], _own_part, _other_operator, _other_text]  # fmt: skip
