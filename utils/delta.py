@@ -127,7 +127,7 @@ def attend_in_chunks(
 
 
 def _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size=64):
-    """Do so without looking at the values, which a layer knows to be right."""
+    """Compute it without checking the values, because those of a layer are valid."""
     empty, outputs = _empty_state(key, value), []
     state = empty if state is None else state
     known = require.floats("a new state (..., d_k, d_v)", empty)

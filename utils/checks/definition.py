@@ -9,7 +9,7 @@ import torch
 
 from utils.checks.engine.diagnosis import Diagnosis, Mistake
 from utils.checks.engine.guard import seeded, supervised
-from utils.checks.engine.mistakes import IN_FORM, read_ways
+from utils.checks.engine.mistakes import IN_FORM, Way, read_ways
 from utils.checks.engine.returned import as_expected
 from utils.checks.engine.values import clean, copied, same_form
 from utils.checks.submission import FunctionAnswer, ModuleAnswer
@@ -90,8 +90,6 @@ class Exercise:
     class_signature: if a class is asked for, its name and the parameters that build it
     projections: the names of the matrices that a class learns
     cut: inputs of the smallest case, see `cut_case`, that can't be as in the others
-
-    From these follow `kind`, `inputs` (names), `smallest` (a case) and `known` (ways).
     """
 
     id: str
@@ -108,6 +106,10 @@ class Exercise:
     class_signature: str = ""
     projections: tuple = ()
     cut: dict = field(default_factory=dict)
+    kind: str = field(init=False)  # "function" or "class"; these follow from the others
+    inputs: list[str] = field(init=False)
+    smallest: Case | None = field(init=False)
+    known: list[Way] = field(init=False)
 
     def __post_init__(self):
         self.kind = "class" if self.class_signature else "function"

@@ -11,7 +11,7 @@ class Diagnosis(NamedTuple):
 
 
 class Mistake:
-    """A mistake that is known before anybody makes it.
+    """A mistake that the check knows: its diagnosis, and the lines that it changes.
 
     name, text: of its diagnosis; in braces, variables of the wrong function, or {returns}
     ways: each is a line of the right answer written wrong, or several such lines with

@@ -24,12 +24,8 @@ from utils.checks.engine.values import agrees, clean, copied, same_input
 SECONDS = 3.0  # of the processor's time, for one call of an answer
 PATIENCE = 30.0  # seconds of any kind until a line says that the call still runs
 WAITING = "This check has run for half a minute: your code waits, as with `time.sleep` or `input`, or it takes very long. You may stop it with the stop button or Ctrl-C."
-LIBRARIES = (
-    os.path.join(Path(__file__).absolute().parents[2], ""),  # utils
-    sysconfig.get_path("stdlib"),
-    sysconfig.get_path("purelib"),
-    sysconfig.get_path("platlib"),
-)
+UTILS = os.path.join(Path(__file__).absolute().parents[2], "")
+LIBRARIES = UTILS, *map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))
 
 
 class NeverEnds(BaseException):
@@ -59,7 +55,7 @@ class Run:
 
     @property
     def hides_others(self):
-        """Whether it is an error or NaN alone, which other mistakes leave as it is."""
+        """Whether it is an error or all NaN, which a second mistake wouldn't change."""
         parts = self.value if isinstance(self.value, tuple) else (self.value,)
         nan = [part.isnan().all() for part in parts if torch.is_tensor(part)]
         return self.error is not None or any(nan)

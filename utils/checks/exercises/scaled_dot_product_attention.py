@@ -13,6 +13,7 @@ IN_FUNCTION += of_attention.WEIGHING + [Mistake("scores-returned", "You returned
 # One token is far shorter than the others, whose scores make exp() overflow: neither
 # no maximum nor one for all rows will do.
 FAR = torch.tensor([[1.0], [60.0], [60.0]])
+FAR_QUERIES = 3 * FAR * draw(2, 3, 5)
 
 
 def scaled_dot_product_attention(query, key, value):
@@ -39,9 +40,7 @@ exercise_4_1 = Exercise(
         Case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),
         Case(*(draw(5, 3, seed=seed) for seed in range(3)), note="T = S, d_v = d_k"),
         Case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13)),
-        Case(
-            3 * FAR * draw(2, 3, 5), draw(2, 7, 5), draw(2, 7, 3), note="large scores"
-        ),
+        Case(FAR_QUERIES, draw(2, 7, 5), draw(2, 7, 3), note="large scores"),
     ],
 )
 

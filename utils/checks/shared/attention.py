@@ -1,7 +1,17 @@
 """What goes wrong in attention.
 
-An exercise takes the groups whose lines its right answer has. If two mistakes give the
-same on every case of an exercise, one of them belongs to the exercise's `without`.
+An exercise takes the groups whose variables its right answer assigns, one a line:
+
+- `x` and `context` (PROJECT): what makes the queries, and what makes keys and values
+- `query`, `key` and `value`: (..., T, d_k), (..., S, d_k) and (..., S, d_v)
+- `width` (OF_INPUT, OF_VALUES): d_k, from `query.shape[-1]`
+- `products` (SCORE, BATCH_SCORE): `query @ key.mT`
+- `scores` (SCALE): `products / width**0.5`
+- `hidden` (NO_MASK): the scores, -inf where a mask forbids
+- `dim` (AXIS, FIXED_AXIS): the axis of the softmax, -1
+- `soft` (SOFTMAX): `softmax_of(hidden, dim)`, so this function is imported, too
+- `weights`: `soft`, perhaps with zeros in rows in which nothing is allowed
+- `output` (AVERAGE): `weights @ value`
 """
 
 from utils.checks.definition import Diagnosis, Mistake
@@ -12,7 +22,6 @@ def softmax_of(hidden, dim):
     return exps / exps.sum(dim, keepdim=True)
 
 
-# The scale.
 BY_ROOT = "divide by √d_k, the root of a query's width."
 SCALE = [
     Mistake("scale-missing", "You didn't divide the scores by √d_k = √{width}, so the weights are too peaked.", "scores = products"),
@@ -24,8 +33,6 @@ SCALE = [
 ]  # fmt: skip
 OF_INPUT = [Mistake("scale-of-input-width", f"You divided the scores by √{{width}}, the root of x's width: {BY_ROOT}", "width = x.shape[-1]")]  # fmt: skip
 OF_VALUES = [Mistake("scale-of-values", f"You divided the scores by √{{width}}, the root of the values' width: {BY_ROOT}", "width = value.shape[-1]")]  # fmt: skip
-
-# The scores.
 SCORE = [Mistake("reshape-for-transpose", "You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).", "products = query @ key.reshape(key.mT.shape)")]  # fmt: skip
 KEYS_FIRST = Diagnosis("keys-times-queries", "You computed the scores as K Qᵀ, or swapped queries and keys before: row i belongs to query i, so write Q Kᵀ.")  # fmt: skip
 REVERSED = Diagnosis("transpose-of-all-axes", "You reversed all axes with `.T`, the batch too: swap only the last two, `.mT` or transpose(-2, -1).")  # fmt: skip
@@ -35,8 +42,6 @@ BATCH_SCORE = [
     Mistake("fixed-axes", "You counted the axes that you transpose from the front, which fits one number of axes only: count from the end, key.transpose(-2, -1).", "products = query @ key.transpose(0, 1)"),
     Mistake(*REVERSED, "products = query @ key.T"),
 ]  # fmt: skip
-
-# The softmax, and the mask before it.
 AXIS = [
     Mistake("softmax-over-queries", "The weights that you use sum to 1 over the queries instead of the keys: take the softmax along the last axis, dim=-1.", "dim = -2"),
     Mistake("softmax-over-everything", "Your weights sum to 1 over all scores at once: each row should sum to 1, so use dim=-1.", "dim = (*range(hidden.dim()),)"),
@@ -59,15 +64,11 @@ SOFTMAX = [
     Mistake("softmax-missing", "You used the scores as they are: turn them into weights with a softmax.", "soft = hidden"),
 ]  # fmt: skip
 NO_MASK = [Mistake("future-hidden", "You applied a causal mask, or a loop ends too early: here every query may attend to every key.", "hidden = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1) > 0, -torch.inf); weights = soft")]  # fmt: skip
-
-# The projections.
 PROJECT = [
     Mistake("queries-for-keys", "You made the keys with W_query: make them with W_key.", "key = context @ learned.W_query"),
     Mistake(*KEYS_FIRST, "query = x @ learned.W_key; key = context @ learned.W_query"),
     Mistake("values-not-projected", "You averaged the inputs themselves: average the values, which W_value makes of them.", "value = context"),
 ]  # fmt: skip
-
-# The average and what is returned.
 AVERAGE = [
     Mistake("weights-returned", "You left out the last product: multiply the weights by the values, which gives the context vectors.", "output = weights"),
     Mistake("weights-times-values", "You multiplied weights and values entry by entry, with `*`: take the matrix product, weights @ values.", "output = weights * value"),
