@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tests.test_model import gpt
-from utils import attention, cache, clinic, data, delta, embeddings, experiments, files, latent, llama, model, parallel, plots, tokenizer, training  # fmt: skip
+from utils import attention, cache, clinic, data, delta, embeddings, experiments, files, latent, llama, model, pages, parallel, plots, tokenizer, training  # fmt: skip
 from utils.plots import chart
 
 X, BATCH = torch.ones(3, 4), torch.ones(2, 3, 4)  # 3 tokens of width 4
@@ -39,6 +39,8 @@ CALLS = [
     ("scores (..., S), got ()", lambda: attention.masked_softmax(X[0, 0])),
     ("mask as torch.bool on cpu, got torch.float32 on cpu", lambda: attention.masked_softmax(X, X)),
     ("mask of a shape that broadcasts to (3, 4), got (4, 3)", lambda: attention.masked_softmax(X, X.T > 0)),
+    ("a finite largest score, got -inf", lambda: attention.masked_softmax(X * -math.inf, X > 0)),
+    ("a finite largest score, got nan", lambda: attention.masked_softmax(X * math.nan)),
     ("a finite dropout_p from 0 to 1, got None", lambda: attention.scaled_dot_product_attention(X, X, X, None, None)),
     ("a finite dropout_p from 0 to 1, got 1000", lambda: attention.scaled_dot_product_attention(X, X, X, None, 10**400)),
     ("query of floating-point numbers, got torch.int64", lambda: attention.scaled_dot_product_attention(X.long(), X, X)),
@@ -52,6 +54,8 @@ CALLS = [
     ("need_weights as True or False, got 'no'", lambda: attention.attend_with_heads(ONE, ONE, ONE, need_weights="no")),
     ("a finite dropout_p from 0 to 1, got -1", lambda: attention.attend_with_heads(ONE, ONE, ONE, dropout_p=-1)),
     ("query (B, H, T, d_k), got (2, 3, 4)", lambda: attention.attend_with_heads(*PARTS)),
+    ("causal=True with a window, got False", lambda: attention.attend_with_heads(ONE, ONE, ONE, causal=False, window=1)),
+    ("heads that num_kv_heads divides, got 0 and 2", lambda: attention.attend_with_heads(ONE[:, :0], ONE, ONE)),
     ("value (B = 1, H_kv = 2, S = 3, d_v), got (1, 2, 2, 4)", lambda: attention.attend_with_heads(ONE, ONE, ONE[..., :2, :])),
     ("lengths as one sequence of whole numbers below 2**63, got [1180591620717411303424]", lambda: attention.padding_mask([2**70], 3)),
     ("x as torch.float32 on cpu, got torch.float64 on cpu", lambda: attention.SelfAttention(4, 2)(X.double())),
@@ -99,8 +103,12 @@ CALLS = [
     ("one of several processes, as `in_processes` starts them", lambda: parallel.local_positions(4)),
     ("striped as True or False, got 'no'", lambda: parallel.local_positions(4, "no")),
     ("value (... = (), T = 3, d_k = 4), got (3, 2)", lambda: parallel.ring_attention(X, X, X[:, :2])),
+    ("positions (T = 3), got (1,)", lambda: parallel.ring_attention(X, X, X, [0])),
+    ("positions as one sequence of whole numbers, got torch.float32 and (3,)", lambda: parallel.ring_attention(X, X, X, X[:, 0] * math.nan)),
     ("maxima (... = (2,), T = 3), got (3, 4)", lambda: parallel.combine_partial_attention(BATCH, X, X)),
     ("maxima below inf, got inf", lambda: parallel.combine_partial_attention(BATCH, NUMBERS * math.inf, NUMBERS)),
+    ("sums that torch.float32 can hold, got inf", lambda: parallel.combine_partial_attention(3e38 * BATCH, NUMBERS, NUMBERS)),
+    ("sums that torch.float32 can hold, got inf", lambda: parallel.combine_partial_attention(BATCH, NUMBERS, 3e38 * NUMBERS)),
     ("top_k from 1 to 4, got 6", lambda: model.next_token_probs(X[0], top_k=6)),
     ("a finite temperature above 0, got nan", lambda: model.next_token_probs(X[0], math.nan)),
     ("a finite largest logit, got nan", lambda: model.mean_loss(X * math.nan, torch.tensor([1, 2, 3]))),
@@ -113,6 +121,8 @@ CALLS = [
     ("token ids from 0 to 52, got 53", lambda: model.generate(gpt(), torch.tensor([[53, *[1] * 13]]), 1)),
     ("token ids (B, T), one or more each, got (1, 0)", lambda: model.generate(gpt(), IDS[:, :0], 1)),
     ("token ids (B, T), got (2,)", lambda: gpt()(IDS[0])),
+    ("folder as a path, got None", lambda: model.load_gpt2(None)),
+    ("folder as a path, got None", lambda: llama.load_llama(None)),
     ("caches as `new_caches` returns them, got ab", lambda: gpt()(IDS, "ab")),
     ("got 1 with lengths [0, 0]", lambda: gpt()(IDS, gpt().new_caches(5)[:1] * 2)),
     ("causal=True, because a GPT predicts later tokens, got False", lambda: gpt(causal=False)),
@@ -132,6 +142,7 @@ CALLS = [
     ("ids as one sequence of whole numbers, got 'abab'", lambda: tokenizer.merge("abab", (97, 98), 9)),
     ("occurrences to be a whole number of 0 or more, got -3", lambda: tokenizer.count_pairs({(1, 2): -3})),
     ("ids of a word as a tuple, got str", lambda: tokenizer.count_pairs({"abab": 2})),
+    ("ids of a word as whole numbers, got 1.5", lambda: tokenizer.count_pairs({(1.5, 2): 1})),
     ("a text that UTF-8 can encode, got '\\ud800'", lambda: tokenizer.train_bpe(chr(0xD800), 1)),
     ("a compiled pattern of texts, got re.compile(b'a')", lambda: tokenizer.train_bpe("a b", 1, re.compile(b"a"))),
     ("text as a str, got bytes", lambda: tokenizer.train_bpe(b"aa", 1)),
@@ -146,6 +157,8 @@ CALLS = [
     ("x of finite numbers, got NaN or infinity", lambda: experiments.leak_test(nn.Identity(), BATCH * math.nan)),
     ("outputs (B, T, …) with (2, 3), got (2, 1, 4)", lambda: experiments.leak_test(nn.AdaptiveAvgPool2d((1, 4)), BATCH.cumsum(1))),
     ("batch as a Sequence, got Tensor", lambda: experiments.answer_loss(LINE, X)),
+    ("inputs and answers, got 0 parts", lambda: experiments.answer_loss(LINE, ())),
+    ("inputs and answers, got 1 parts", lambda: experiments.is_right(LINE, (X,))),
     ("a finite largest logit, got inf", lambda: experiments.greedy_translate(lambda ids: X[0] * math.inf, 0, 1, 3)),
     ("logits (V,), got (3, 4)", lambda: experiments.greedy_translate(lambda ids: X, 0, 1, 3)),
     ("end_id to be a whole number of 0 or more, got '1'", lambda: experiments.greedy_translate(lambda ids: X[0], 0, "1", 3)),
@@ -155,6 +168,7 @@ CALLS = [
     ("a finite decline from 0 to 1, got 2.0", lambda: training.TrainingConfig(decline=2.0)),
     ("metadata as a dict of strings", lambda: training.TrainingConfig(metadata={"loss": math.nan})),
     ("one batch or more, got none", lambda: training.train(LINE, [], len, 1)),
+    ("a list of batches, or a function from a number to a batch, got Tensor", lambda: training.train(LINE, X[0, 0], len, 1)),
     ("a list of batches, or a function from a number to a batch, got dict", lambda: training.train(LINE, {"x": X}, len, 1)),
     ("a model with weights to train, got none", lambda: training.train(nn.ReLU(), [X], len, 1)),
     ("compute_loss as a Callable, got NoneType", lambda: training.train(LINE, [X], None, 1)),
@@ -174,6 +188,7 @@ CALLS = [
     ("one part or more in each line, got none", lambda: plots.row(title="t")),
     ("4 to 12 frames, got 13", lambda: plots.steps([("", "")] * 13, title="t")),
     ("content as bytes, got str", lambda: files.write_atomically("missing/file", "text")),
+    ("name as a str, got int", lambda: pages.definitions(4)),
 ]
 # fmt: on
 

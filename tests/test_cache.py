@@ -29,9 +29,7 @@ def test_another_shape_or_dtype_than_before_is_named():
     cache = KeyValueCache(7)
     cache.append(keys(4), keys(4))
     for other in (keys(1)[:, :1], keys(1).half()):
-        with pytest.raises(
-            ValueError, match=r"H_kv = 3, T = 1, .*\(2, 1|float32 on cpu, got"
-        ):
+        with pytest.raises(ValueError, match=r"H_kv = 3, T = 1, .*\(2, 1|32 on cpu"):
             cache.append(keys(1), other)
 
 

@@ -86,9 +86,7 @@ def with_output(tensors):
 
 
 @pytest.mark.parametrize("change", [dict, short, with_output])
-def test_the_logits_are_those_of_the_reference_however_tensors_are_named(
-    tmp_path, change
-):
+def test_logits_are_those_of_the_reference_however_tensors_are_named(tmp_path, change):
     model = load_gpt2(copied(GPT2, tmp_path, change))
     with torch.no_grad():
         logits = model(OF_GPT2["token_ids"])

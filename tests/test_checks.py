@@ -122,9 +122,8 @@ def refused(exercise, answer):
 def test_whatever_is_returned_is_refused(name, monkeypatch, pytestconfig):
     """Every answer goes to a third of the exercises, in the full run to all."""
     # There are no two mistakes to find here, and the search would take long.
-    monkeypatch.setattr(
-        "utils.checks.examine.EXPLANATIONS", [mistakes.find_single_mistake]
-    )
+    search = [mistakes.find_single_mistake]
+    monkeypatch.setattr("utils.checks.examine.EXPLANATIONS", search)
     spoil, exercises = RETURNED[name], [*EXERCISES.values()]
     if not pytestconfig.getoption("--full"):
         exercises = exercises[[*RETURNED].index(name) % 3 :: 3]

@@ -187,9 +187,7 @@ WRONG = [  # right, wrong, the beginning of the leak test's line, the mistake's 
 
 
 @pytest.mark.parametrize(("right", "wrong", "leak", "name"), WRONG)
-def test_a_wrong_layer_that_has_not_passed_is_admitted(
-    right, wrong, leak, name, examine_own
-):
+def test_a_wrong_layer_not_passed_is_admitted(right, wrong, leak, name, examine_own):
     whose, *numbers = examine_own(lambda _, solved: solved.replace(right, wrong))
     title = "06 Multi-head attention (it doesn't pass 6.3 yet)"
     assert whose == f"Using your own MultiHeadAttention, as saved in {title}."
@@ -215,9 +213,7 @@ def test_a_right_layer_is_admitted_before_its_check(examine_own):
         lambda stub, solved: "",
     ],
 )
-def test_without_an_attempt_the_first_line_says_that_it_is_the_courses(
-    change, examine_own
-):
+def test_without_an_attempt_the_first_line_says_the_courses(change, examine_own):
     whose, *numbers = examine_own(change)
     assert whose.startswith("Using the course's MultiHeadAttention until you have")
     assert numbers[1] == "away from the healthy twin: 0.0000"

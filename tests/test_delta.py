@@ -31,9 +31,7 @@ def drawn(*shape, dtype=torch.float64):
     st.sampled_from([1, 2, 3, 5, 64]),
     st.sampled_from(["no gate", "a gate", "a gate that closes"]),
 )
-def test_any_chunks_give_the_numbers_and_gradients_of_the_recurrence(
-    shape, chunk_size, gate
-):
+def test_any_chunks_give_what_the_recurrence_gives(shape, chunk_size, gate):
     *inputs, log_gate = drawn(*shape)
     if gate == "a gate that closes":  # and forgets all before it
         log_gate[..., ::4] = log_gate[..., 1::4] = -torch.inf

@@ -91,15 +91,11 @@ IDS = torch.tensor([[2, 0, 4], [1, 1, 3]])
 # doesn't see in which order a module draws them.
 CASES = {
     "count_pairs": lambda f: f({(1, 2, 1): 3, (2, 1): 1, (5,): 2}),
-    "train_bpe": lambda f: [
-        list(f(text, 60).items()) for text in (TEXT, load_text()[:3000])
-    ],
+    "train_bpe": lambda f: [[*f(t, 60).items()] for t in (TEXT, load_text()[:3000])],
     "encode_bpe": lambda f: f(TEXT, MERGES),
     "TokenAndPositionEmbedding": layer(11, 5, 3, x=IDS),
     "dropout": lambda f: (torch.manual_seed(0), f(random(5, 3), 0.3))[1],
-    "partial_attention": lambda f: f(
-        random(5, 3), random(7, 3, seed=1), random(7, 2, seed=2)
-    ),
+    "partial_attention": lambda f: f(random(5, 3), random(7, 3), random(7, 2, seed=2)),
     "merge_parts": lambda f: functools.reduce(f, zip(*parts())),
     "feed_forward": layer(6, x=random(2, 5, 6)),
     "TransformerBlock": layer(LINEAR, LINEAR, 6, x=random(2, 5, 6)),

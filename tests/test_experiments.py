@@ -35,9 +35,7 @@ def test_held_out_scenes_never_occur_in_training():
         assert {"animal", "street", quality} in held_out
 
 
-@pytest.mark.parametrize(
-    "kind", ["OneVector", "FixedPlaces", "Recurrent", "Transformer"]
-)
+@pytest.mark.parametrize("kind", "OneVector FixedPlaces Recurrent Transformer".split())
 def test_a_decoder_does_not_look_ahead(kind):
     names, heads = page(TRANSLATION), [4] * (kind == "Transformer")
     torch.manual_seed(0)

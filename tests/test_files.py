@@ -21,6 +21,9 @@ def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["model.pt"]
     with pytest.raises(FileNotFoundError, match="missing'$"):  # the folder, no .part
         write_atomically(tmp_path / "missing" / "model.pt", b"")
+    monkeypatch.setattr("utils.files.open", fail, raising=False)
+    with pytest.raises(IsADirectoryError, match="expected a file, got the folder"):
+        write_atomically("", b"")
 
 
 def test_of_two_writers_each_leaves_a_whole_file(tmp_path):

@@ -124,9 +124,7 @@ def test_a_notebook_can_be_read_and_run(lab, browser, path):
     page.close()
 
 
-def test_a_drawing_in_steps_has_a_list_and_once_it_has_run_a_slider(
-    lab, browser, published
-):
+def test_a_drawing_in_steps_has_a_list_and_once_run_a_slider(lab, browser, published):
     draw_steps("t")
     name = "steps.ipynb"
     nbformat.write(steps_notebook(published[0]), Path(lab.root_dir, name))

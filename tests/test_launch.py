@@ -48,6 +48,11 @@ def fail(rank, count):
     dist.all_reduce(torch.ones(1))  # waits two minutes for the other process
 
 
+def test_a_process_that_exits_is_an_error():
+    with pytest.raises(ProcessRaisedException, match=r"left process 0: SystemExit\(0"):
+        in_processes(1, lambda rank, count: sys.exit(0))
+
+
 def test_if_one_process_fails_its_error_is_shown_and_the_others_are_stopped():
     with pytest.raises(ProcessRaisedException, match="IndexError: nothing at 7"):
         in_processes(2, fail)

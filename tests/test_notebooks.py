@@ -112,9 +112,7 @@ def test_a_notebook_can_be_read_in_one_evening(path):
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_the_limit_of_a_notebook_s_minutes_is_stated(name):
-    assert f"at most {5 * round(LONGEST / 5)} " in (ROOT / name).read_text(
-        encoding="utf-8"
-    )
+    assert f"at most {5 * round(LONGEST / 5)} " in (ROOT / name).read_text("utf-8")
 
 
 def test_the_opening_says_how_long_it_takes_and_what_it_needs(cells):

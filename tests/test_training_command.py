@@ -127,9 +127,7 @@ def test_checkpoint_of_the_command_can_be_loaded(text, tmp_path, capsys):
     assert f"parameters\n\n{sample}\n\nstep 12 " in out
 
 
-def test_exported_model_is_half_as_precise_and_writes_as_the_checkpoint(
-    text, tmp_path, capsys
-):
+def test_exported_model_is_half_as_precise_and_writes_the_same(text, tmp_path, capsys):
     checkpoint, folder = str(tmp_path / "a.pt"), tmp_path / "my model"
     main([text, "--steps", "2", *TINY, "--checkpoint", checkpoint])
     assert main(["--checkpoint", checkpoint, "--export", str(folder)]) == 0

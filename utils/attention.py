@@ -118,6 +118,14 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     tensor([[1., 0.],
             [0., 0.]])
     """
+    weights = _masked_softmax(scores, mask)
+    if require.is_readable(weights) and weights.isnan().any():
+        allowed = scores.masked_fill(weights == 0, float("-inf"))
+        softmax(allowed[weights.isnan().any(dim=-1)])  # says what is wrong
+    return weights
+
+
+def _masked_softmax(scores, mask):
     require.floats("scores (..., S)", scores)
     if mask is None:
         return torch.softmax(scores, dim=-1)
@@ -203,7 +211,7 @@ def scaled_dot_product_attention(
     require.number(1, dropout_p=dropout_p)
     if mask is not None:  # which may differ where only the values do
         query = query.expand(*leading, *query.shape[-2:])
-    weights = masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
+    weights = _masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
     if dropout_p > 0:
         weights = dropout(weights, dropout_p)
     return weights @ value, weights
@@ -617,12 +625,13 @@ def attend_with_heads(
         known["dtype"] = torch.bool
         require.shapes("padding_mask (B, S)", padding_mask, **known)
     num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
-    if num_kv_heads == 0 or num_heads % num_kv_heads:
-        require.refuse("num_kv_heads to divide num_heads", num_kv_heads, num_heads)
+    if 0 in (num_heads, num_kv_heads) or num_heads % num_kv_heads:
+        require.refuse("heads that num_kv_heads divides", num_heads, num_kv_heads)
     if window is None:
         window = key.shape[2]
     else:
         require.sizes(window=window)
+        require.that(causal, "causal=True with a window", causal)
     is_square = query.shape[2] == key.shape[2] <= window
     if causal and is_square and padding_mask is None and not need_weights:
         # The kernel skips the future and needs no (T, S) mask. It aligns its own mask

@@ -17,9 +17,14 @@ def answer_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
     An answer of -100 doesn't count.
     """
-    require.instance("batch", batch, Sequence)
-    *inputs, answers = batch
+    inputs, answers = _inputs_and_answers(batch)
     return mean_loss(model(*inputs), answers, LEFT_OUT)
+
+
+def _inputs_and_answers(batch):
+    require.instance("batch", batch, Sequence)
+    require.that(len(batch) > 1, "inputs and answers", f"{len(batch)} parts")
+    return batch[:-1], batch[-1]
 
 
 @torch.no_grad()
@@ -29,8 +34,7 @@ def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     An answer of -100 is never right. To leave it out of a mean, as `answer_loss` does,
     take `is_right(model, batch)[answers != -100]`.
     """
-    require.instance("batch", batch, Sequence)
-    *inputs, answers = batch
+    inputs, answers = _inputs_and_answers(batch)
     logits = model(*inputs)
     require.targets(logits, answers, LEFT_OUT)
     return logits.argmax(dim=-1) == answers

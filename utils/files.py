@@ -21,6 +21,8 @@ def write_atomically(path: str | Path, content: bytes):
         raise TypeError(f"expected content as bytes, got {type(content).__name__}")
     path = Path(path).resolve()
     path.parent.stat()  # an error names the folder that is missing, not a new file
+    if path.is_dir():
+        raise IsADirectoryError(f"expected a file, got the folder {path}")
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "wb") as file:

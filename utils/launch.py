@@ -69,10 +69,12 @@ def _call(rank, count, call, folder):
     function, inputs = pickle.loads(call)
     try:
         result = function(rank, count, *inputs)
-    except Exception:
+    except (Exception, SystemExit) as error:
         if (folder / "failed").exists():  # then this error follows from another's
             time.sleep(60)  # until this process is stopped
         (folder / "failed").touch()
+        if isinstance(error, SystemExit):  # or 0 would pass for success
+            raise RuntimeError(f"the function left process {rank}: {error!r}") from None
         raise
     (folder / str(rank)).write_bytes(cloudpickle.dumps(result))
     dist.barrier()  # a process that left would break the connecting of a slower one

@@ -217,6 +217,7 @@ def load_llama(path: str | Path) -> Llama:
 
     Source: Touvron et al. 2023; the files' format: `transformers`, LlamaForCausalLM.
     """
+    require.that(isinstance(path, str | Path), "folder as a path", repr(path))
     config = _read_config(Path(path, "config.json"))
     tied = config["tie_word_embeddings"]
     with torch.device("meta"):  # only shapes

@@ -248,6 +248,7 @@ def load_gpt2(path: str | Path) -> GPT:
 
     Source: Radford et al. 2019; the files' format: `transformers`, GPT2LMHeadModel.
     """
+    require.that(isinstance(path, str | Path), "folder as a path", repr(path))
     config = {"layer_norm_epsilon": 1e-5} | read_json(Path(path, "config.json"))
     settings = GPT2_SETTINGS | dict.fromkeys(GPT2_SIZES, int)
     check_config(config, Path(path, "config.json"), settings)
@@ -305,13 +306,14 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
     """
     require.number(1, above_zero=True, p=p)
     require.logits(logits)
-    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    dtype = torch.promote_types(logits.dtype, torch.float32)  # for sums, 16 bits round
+    probs, order = torch.softmax(logits, -1, dtype).sort(dim=-1, descending=True)
     # Of likelier tokens; below 0 for the likeliest, because a small p may round to 0.
     mass_before = F.pad(probs.cumsum(dim=-1)[..., :-1], (1, 0), value=-1.0)
     if p < 1:
         probs = probs.masked_fill(mass_before >= p, 0.0)
     probs = probs / probs.sum(dim=-1, keepdim=True)
-    return torch.zeros_like(probs).scatter(-1, order, probs)
+    return torch.zeros_like(probs).scatter(-1, order, probs).to(logits.dtype)
 
 
 def next_token_probs(

@@ -104,7 +104,10 @@ def combine_partial_attention(
     require.finite("maxima below inf", base)
     factors = torch.exp(maxima - base)  # (P, ..., T)
     accumulator = (factors[..., None] * accumulators).sum(0)
-    return accumulator, largest, (factors * denominators).sum(0)
+    denominator = (factors * denominators).sum(0)
+    for total in (accumulator, denominator):
+        require.finite(f"sums that {total.dtype} can hold", total)
+    return accumulator, largest, denominator
 
 
 def merge_parts(
@@ -203,7 +206,10 @@ def ring_attention(
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """
     expected = "query (..., T, d_k); key (..., T, d_k); value (..., T, d_k)"
-    require.floats(expected, query, key, value, equal=True)
+    T = require.floats(expected, query, key, value, equal=True)["T"]
+    if positions is not None:
+        positions = require.integers("positions", positions)
+        require.shapes("positions (T)", positions, T=T, device=query.device)
     (_, num_turns), result = _rank_and_count(), None
     chunk, chunk_positions = torch.stack((key, value)), positions
     for turn in range(num_turns):

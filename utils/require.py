@@ -1,6 +1,6 @@
 """What functions and layers expect of their inputs.
 
-Each raises ValueError for a wrong value and TypeError for another class.
+Each raises ValueError or, as `instance` does for another class, TypeError.
 
 Shapes: B batch, T tokens (queries), S tokens attended to (keys).
 """

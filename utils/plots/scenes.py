@@ -26,7 +26,7 @@ from utils.plots.theme import GREY, HIDDEN, INK, NAME, OWNERS, SERIES, SHELVES, 
 from utils.tokenizer import decode_bpe
 
 
-def _short(numbers):
+def _tenth(numbers):
     """Return numbers as texts with at most one decimal: 1 and −0.6."""
     return [format_number(number, 1).removesuffix(".0") for number in numbers]
 
@@ -281,7 +281,7 @@ def draw_attention(
     def draw(j, lane, numbers, **style):
         x = left + (j + 0.5) * step - cell * len(numbers) / 2
         if lane != "context" and torch.allclose(numbers, numbers.round(decimals=1)):
-            numbers = [_short(numbers)]  # 1 and −0.6 take less room than 1.00 and −0.60
+            numbers = [_tenth(numbers)]  # 1 and −0.6 take less room than 1.00 and −0.60
         return picture.grid((x, lanes[lane]), numbers, roles[lane], cell=cell, **style)
 
     start = draw(followed, "query", query)
@@ -551,7 +551,7 @@ def stream(picture, states, reads):
     names, y = ("x", "+ attention", "+ MLP"), 2.3
     boxes = [
         picture.grid(
-            (0.53 + 2.42 * i, 0.35), [*map(_short, state)], "x", name, cell=0.38
+            (0.53 + 2.42 * i, 0.35), [*map(_tenth, state)], "x", name, cell=0.38
         )
         for i, (state, name) in enumerate(zip(states, names))
     ]
@@ -560,12 +560,12 @@ def stream(picture, states, reads):
     for before, after, read, change, part in parts:
         plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
         picture.chain(before, plus, after)
-        norm = picture.grid((before.x, y), [*map(_short, read)], "x", "norm", cell=0.38)
+        norm = picture.grid((before.x, y), [*map(_tenth, read)], "x", "norm", cell=0.38)
         picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
         at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
         work = picture.block(at, part, size=(0.72, 0.38))
         at = plus.middle[0] - 0.76, 1.25
-        returned = picture.grid(at, [*map(_short, change)], "x", cell=0.38)
+        returned = picture.grid(at, [*map(_tenth, change)], "x", cell=0.38)
         picture.chain(norm, work, returned, plus)
     for i, text in enumerate(("first", "second")):
         picture.note((0.03, boxes[0].row(i).middle[1]), text)
@@ -863,10 +863,10 @@ def _held_texts(_, values, owners):
     values = np.asarray(values, dtype=float)
     values = np.broadcast_to(values, (2, *values.shape[-2:]))
     owners = np.broadcast_to(np.asarray(owners), values.shape)
-    return np.vectorize(_short_number)(values), np.where(np.isnan(values), -1, owners)
+    return np.vectorize(_trimmed)(values), np.where(np.isnan(values), -1, owners)
 
 
-def _short_number(value):
+def _trimmed(value):
     """Return a number with up to two decimals, and no text for NaN."""
     text = format_number(value)
     return "" if np.isnan(value) else text.rstrip("0").removesuffix(".")

@@ -187,6 +187,7 @@ def train(
     if on_step is not None:
         require.instance("on_step", on_step, Callable)
     is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict | str)
+    is_list = is_list and getattr(batches, "ndim", 1) > 0  # of a tensor
     expected = "a list of batches, or a function from a number to a batch"
     received = f"{type(batches).__name__}: pass list(…) of a DataLoader"
     require.that(callable(batches) or is_list, expected, received)

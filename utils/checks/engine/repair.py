@@ -24,7 +24,7 @@ LINES = ast.Assign | ast.AugAssign | ast.Expr  # that may be left out
 PACKAGES = {"builtins", "torch", "numpy", "math", "random", "itertools", "einops"}
 # What only computes, and what doesn't; `torch.save`, in neither, would write files.
 KINDS = builtins, math, torch._C._VariableFunctions, torch.Tensor, torch.nn.functional
-COMPUTES = {"append", "float32", "functional", "int64", "nn"}.union(*map(dir, KINDS))
+COMPUTES = {"append", "finfo", "float32", "float64", "functional", "int64", "manual_seed", "nn", "no_grad"}.union(*map(dir, KINDS))  # fmt: skip
 COMPUTES -= {"breakpoint", "eval", "exec", "from_file", "globals", "input", "open"}
 
 
