@@ -37,11 +37,13 @@ ASKED = {
     "15_beyond_text": {"15.1": "embeddings"},
     "16_several_machines": {"16.1": "parallel", "16.2": "parallel"},
 }  # fmt: skip
-# Exercise 0.1 and those of *Attention in an hour*, 1 to 3, are exercises of other
-# notebooks. They count there, except those that ask for a part only.
+# Labels in 00 and in *Attention in an hour*, and which exercise each is elsewhere.
 HOUR = {"1": "3.1", "2": "5.1", "3": "6.3"}
 BORROWED = {"0.1": "3.3"} | HOUR
-PARTS = {"0.1": " in 00", "3": " in an hour"}  # what is added to the recorded name
+PARTS = {
+    "0.1": " in 00",
+    "3": " in an hour",
+}  # asked in part, and recorded with this ending
 HOUR_PAGE = "attention_in_an_hour.ipynb"
 NUMBERED = [f"{page}.ipynb" for page in ASKED if "deeper" not in page]
 EXCURSIONS = "15", "16"  # numbered, but the course ends before them
@@ -58,9 +60,8 @@ class Task(NamedTuple):
 
 def tasks() -> list[Task]:
     """Return all tasks in order; those of deeper notebooks are last."""
-    names = {exercise.id: exercise.name for exercise in exercises()}
-    names["0.1"] = record_name("0.1", find_exercise("0.1"))
     pairs = [(label, page) for page, labels in ASKED.items() for label in labels]
+    names = {id: record_name(id, find_exercise(id)) for id, _ in pairs if "." in id}
     asked = [Task(names.get(id, id), id, f"{page}.ipynb") for id, page in pairs]
     return sorted(asked, key=lambda task: task.page.startswith("deeper"))
 
@@ -114,9 +115,8 @@ def _number_before(page):
 
 def exercises() -> list:
     """Return every exercise, in the order of the course."""
-    labels = [label for labels in ASKED.values() for label in labels]
-    own = [label for label in labels if "." in label and label not in BORROWED]
-    return [find_exercise(label) for label in own]
+    labels = [label for labels in ASKED.values() for label in labels if "." in label]
+    return [find_exercise(label) for label in labels if label not in BORROWED]
 
 
 def find_exercise(id: str):

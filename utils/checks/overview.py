@@ -151,10 +151,7 @@ def _own(tasks):
 
 
 def recall():
-    """Show three questions of notebooks before the last one where something has passed.
-
-    An exercise that has passed in *Attention in an hour* alone brings no question.
-    """
+    """Show three questions of notebooks before the last one where something has passed."""
     tasks, passed = catalogue.tasks(), records.load()
     pages = {task.page for task in tasks if task.name in passed & {*_own(tasks)}}
     last = max((page for page in pages if "deeper" not in page), default="")

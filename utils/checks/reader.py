@@ -50,10 +50,9 @@ def check(exercise: str, answer, record: bool = True) -> Result:
             ending = say_what_is_next(name)
         else:
             asked = {task.name for task in catalogue.hour_tasks()}
-            ending = f"{len(asked & records.load())} of {len(asked)} in the hour. "
-            is_part = exercise in catalogue.PARTS
-            more = "In {} you write all of it." if is_part else "It also counts as {}."
-            ending += more.format(f"{known.id} of the numbered notebooks")
+            ending = f"{len(asked & records.load())} of {len(asked)} in the hour."
+            if exercise not in catalogue.PARTS:
+                ending += f" It also counts as {known.id} of the numbered notebooks."
         message += f"\n{ending}"
     return _show(f"{_label(exercise)} {known.name}", replace(result, message=message))
 

@@ -75,17 +75,14 @@ exercise_6_2 = Exercise(
     ],
 )
 
-# In a layer that takes one head after the other, as the hour's does.
-ONE_BY_ONE = "hidden = torch.stack([s.masked_fill(torch.ones({0}, {0}).triu(1) > 0, -torch.inf) for s in scores.unbind(1)], 1)"  # fmt: skip
 HEADS = [
     Mistake("scale-of-all-heads", "You divided the scores by √{width}, the root of d_out, all heads together: divide by √d_k, the root of one head's width.", "width = learned.build.d_out"),
     Mistake("scale-of-heads", "You divided the scores by √{num_heads}, the root of the number of heads: divide by √d_k, the root of one head's width.", "width = num_heads"),
-    Mistake(*of_masks.OTHER_AXIS, "rows, columns = num_heads, num_heads", "rows, columns = d_k, d_k", f"rows, columns = len(x), len(x); {ONE_BY_ONE.format('len(x)')}"),
+    Mistake(*of_masks.OTHER_AXIS, "rows, columns = num_heads, num_heads", "rows, columns = d_k, d_k"),
     Mistake("softmax-over-heads", "You used dim=1, which is the head axis: use dim=-1, so that the weights sum to 1 over the keys.", "dim = 1", "dim = 1; hidden = scores.masked_fill(~mask, -1e9)"),
     Mistake("heads-and-words-exchanged", "You exchanged heads and words of `k`: exchange its last two axes, `k.mT`.", "products = query @ key.transpose(1, 2)"),
-    Mistake(*of_masks.WHOLE, ONE_BY_ONE.format("learned.build.context_length")),
-    Mistake(*of_attention.REVERSED, "products = torch.stack([q @ k.T for q, k in zip(query.unbind(1), key.unbind(1))], 1)"),
-    Mistake("merged-twice", "You merged the heads twice. If you did it in `attend`, `forward` already does this: return `weights @ v`.", "projected = joined.mT.flatten(0, 1) @ learned.out_proj"),
+    Mistake("heads-not-split", "You didn't cut all of queries, keys and values into heads: cut each into num_heads parts of width d_k.", "query, key, value = split[0], split[1], value", "query, key, value = split[0], key, split[2]", "query, key, value = split[0], key, value", "heads = features[:, None]"),
+    Mistake("heads-not-side-by-side", "You didn't put the heads side by side: join them along the features, with merge_heads or torch.cat(heads, dim=-1).", "joined = output", "joined = torch.cat(output.unbind(1))", "joined = torch.stack(output.unbind(1), -1)", "projected = list(output.unbind(1))"),
 ]  # fmt: skip
 IN_LAYER = of_attention.SCALE + of_attention.OF_INPUT + HEADS
 IN_LAYER += of_masks.CAUSAL + of_masks.HIDE + of_masks.CUT
