@@ -341,8 +341,13 @@ def formula(picture, words, query: Tensor, key: Tensor, value: Tensor, followed:
     query, key, value: (T, d_k) each
     followed: the number of the word with a frame
     """
-    (T, d_k), lit = query.shape, {"lit": followed}
-    scores, mask, middle = query @ key.mT / d_k**0.5, causal_mask(T), 0.75
+    _draw_formula(picture, 0.75, words, query, key, value, {"lit": followed})
+
+
+def _draw_formula(picture, middle, words, query, key, value, lit):
+    """Draw causal attention of one head in a row, at this height."""
+    T, d_k = query.shape
+    scores, mask = query @ key.mT / d_k**0.5, causal_mask(T)
     weights = masked_softmax(scores, mask)
     texts = [[format_number(s, 1) for s in line] for line in scores.tolist()]
     grids = [(0.6, 0.27, query, "query", "q", {"rows": words} | lit)]
@@ -366,9 +371,8 @@ def layer(picture, words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=Fa
     (T, D), lit = (len(x), len(out_proj)), {"lit": len(words) - 1}
     rows, d_k, low = [x @ matrix for matrix in matrices], D // 2, 2.72
     q, k, v = (part.view(T, 2, d_k).transpose(0, 1) for part in rows)
-    mask = causal_mask(T)
-    weights = masked_softmax(q @ k.mT / d_k**0.5, mask)
-    contexts, whole = weights @ v, f"(B, T, D) = {(1, T, D)}"
+    contexts = masked_softmax(q @ k.mT / d_k**0.5, causal_mask(T)) @ v
+    whole = f"(B, T, D) = {(1, T, D)}"
     joined = contexts.transpose(0, 1).flatten(1)
     start = 0.6, 0.25, x, "x", "x", {"rows": words} | lit
     if in_a_loop:
@@ -409,25 +413,21 @@ def layer(picture, words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=Fa
         picture.sign((5.75, 1.45), "transpose →")
         for half, middle in zip(halves, (1.02, 2.12)):
             _draw_product(picture, middle, "", (6.22, *half))
-    places = [(0.15, 0.1), (2.6, 0.1), (0.15, low), (4.3, low)]
-    places += [(0.15, low + 1.7), (4.3, low + 1.7)]
+    end = low + 2.95
+    places = [(0.15, 0.1), (2.6, 0.1), (0.15, low), (4.3, low), (0.15, end), (4.3, end)]
     style = {"family": "DejaVu Sans Mono", "ha": "left"}
     for number, ((x, y), code, shape) in enumerate(zip(places, codes, shapes), start=1):
         picture.step((x, y), number)
         picture.write(x + 0.18, y, code, **style)
         picture.write(x + 0.18, y + 0.19, shape, color=GREY, **style)
-    for head, left in enumerate((0.6, 3.95)):
-        style = {"mask": mask} | lit | ({} if head else {"rows": words})
-        grids = [(left, 0.33, weights[head], "weight", "weights", style)]
-        grids += [(left + 1.28, 0.25, v[head], "value", "v", {})]
-        grids += [(left + 2.05, 0.33, contexts[head], "output", "context", lit)]
-        _draw_product(picture, low + 1.06, "×=", *grids)
-        ground = Box(left - 0.45, low + 0.64, 3.1, T * LINE - 0.06)
+    for head, middle in enumerate((low + 1.06, low + 2.31)):
+        _draw_formula(picture, middle, words, q[head], k[head], v[head], lit)
+        ground = Box(0.15, middle - 0.42, 6.65, T * LINE - 0.06)
         picture.shelf(ground, f"head {head}", "memory")
     grids = [(0.6, 0.38, joined, "output", "joined", {"rows": words} | lit)]
     grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
     grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
-    _draw_product(picture, low + 2.18 + D * LINE / 2, "×=", *grids)
+    _draw_product(picture, end + 0.48 + D * LINE / 2, "×=", *grids)
 
 
 def _draw_product(picture, middle, signs, *grids):
