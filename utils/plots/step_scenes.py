@@ -7,7 +7,6 @@ stays keeps its place.
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,9 +20,9 @@ from utils.plots.publishing import (
     to_names,
     visible,
 )
-from utils.plots.scenes import LANES, MIDDLES, draw_attention
+from utils.plots.scenes import LANES, MIDDLES, SHARED, SUMMED, draw_attention
 from utils.plots.steps import in_steps
-from utils.plots.theme import GREY, INK, OWNERS, PALE, TITLE, WIDTH
+from utils.plots.theme import GREY, INK, OWNERS, WIDTH
 from utils.tokenizer import decode_bpe, encode_bpe
 
 
@@ -781,15 +780,14 @@ def write_state(names, keys: Tensor, values: Tensor, correction: Tensor):
 def ring_all_reduce():
     """Show an all-reduce of four processes in a ring: who sends what to whom.
 
-    Own numbers have the colour of their process, sums that lack a number are grey, and
-    complete sums have a colour of their own. A process forgets what it sends on before
-    it is complete.
+    Partial results have the colour of the process that has them, and complete sums a
+    colour of their own. A process forgets what it sends on before it is complete.
     """
     ranks, takers = torch.arange(4), torch.arange(1, 5) % 4
     own = 10 ** ranks[:, None] * torch.arange(1, 5)  # a row for each process
     held, is_held = own.clone(), torch.ones_like(own) > 0
     owner = ranks[:, None].repeat(1, 4)
-    first = "Each process has four numbers; follow the last one of process 0."
+    first = "Each process has four partial results; follow the last one of process 0."
     yield _draw_ring(held, is_held, owner), first
     ends = {2: ": the sum is complete", 5: ", and all have all sums"}
     for turn in range(6):
@@ -799,15 +797,12 @@ def ring_all_reduce():
         held[takers, share] = sent + is_adding * own[takers, share]
         is_held[takers, share] = True
         is_held[ranks, share] = not is_adding
-        owner[takers, share] = PARTIAL if turn < 2 else COMPLETE
+        owner[takers, share] = takers if turn < 2 else SUMMED
         giver, taker = turn % 4, (turn + 1) % 4
         text = f"Turn {turn + 1}: process {giver} sends {sent[giver]:,} to process "
         adds = f", which adds its own {own[taker, -1]:,}" if is_adding else ""
         text += f"{taker}{adds}{ends.get(turn, '')}."
         yield _draw_ring(held, is_held, owner, sent), text
-
-
-PARTIAL, COMPLETE = 4, 5  # colours of sums
 
 
 def _draw_ring(held, is_held, owner, sent=()):
@@ -824,77 +819,66 @@ def _draw_ring(held, is_held, owner, sent=()):
     for number, start, end in zip(sent, boxes, [*boxes[1:], boxes[0]]):
         table.wire(start, end, text=f"{number:,}")
     x, y = table.at("gap", "middle")
-    for owner, text in {PARTIAL: "partial sum", COMPLETE: "complete"}.items():
-        place = x - 0.32, y + 0.3 * (owner - PARTIAL) - 0.15
-        style = {"facecolor": OWNERS[owner], "edgecolor": "white"}
-        table._add_box(Box(place[0] - 0.28, place[1] - 0.09, 0.18, 0.18), **style)
-        table.note(place, text)
+    style = {"facecolor": OWNERS[SUMMED], "edgecolor": "white"}
+    table._add_box(Box(x - 0.44, y - 0.09, 0.18, 0.18), **style)
+    table.note((x - 0.18, y), "complete")
     return table
 
 
-NEEDS_ROWS = {"x": 0.55, 0: 1.45, 1: 2.3, "output": 3.15}  # heads by their number
+LAYER = {  # rows of the picture, and their heights
+    **dict.fromkeys(("x", "query, key, value", "contexts", "output"), 0.48),
+    **{"gradient of x": 0.62, "parameter gradients": 0.4},
+}
+CUTS = {  # an axis: what a process has of each row, and a text
+    "": (["whole"] * 6, "One process has all: two texts of two tokens, and two heads."),
+    "batch": (
+        ["text {}"] * 5 + ["partial sum"],
+        "Cut batch: each process has a whole text, but all texts add to the gradients "
+        "of the parameters.",
+    ),
+    "heads": (
+        ["whole", "head {}", "head {}", "partial sum", "partial sum", "head {}"],
+        "Cut heads: both processes have all tokens, but both heads add to the output, "
+        "and to the gradient of x.",
+    ),
+    "tokens": (
+        ["token {}"] * 5 + ["partial sum"],
+        "Cut tokens: token 1 needs the key and value of token 0 and sends gradients "
+        "back, and both tokens add to the gradients of the parameters.",
+    ),
+}
 
 
 @in_steps
-def needs(words, lines: dict):
-    """Show, line by line, from which words, heads and sentences a result takes numbers.
-
-    words: of two sentences, three each; each has its x, two heads and its output
-    lines: dict from a line of code to a text and to places (sentence, row, word), first
-        that of a result, then those of what it needs. A row is "x", a head's number or
-        "output". Parameters, which aren't at a word, have their name and no place.
-    """
-    for number, (line, (text, result, *needed)) in enumerate(lines.items(), 1):
-        picture, boxes = Picture(), {}
-        picture.step((0.15, 0.16), number)
-        style = {"family": "DejaVu Sans Mono", "ha": "left", "color": INK[None]}
-        picture.write(0.34, 0.16, line, TITLE, **style)
-        for row, y in NEEDS_ROWS.items():
-            name = row if isinstance(row, str) else f"head {row}"
-            picture.write(0.05, y + 0.19, name, TITLE, ha="left")
-            for i, j in np.ndindex(2, 3):
-                place = i, row, j
-                edge = INK["score"] if place in (result, *needed) else PALE
-                box = Box(1.4 + 2.72 * i + 0.85 * j, y, 0.62, 0.38, words[i][j])
-                boxes[place] = _draw_place(picture, box, edge, place == result)
-        if isinstance(result, str):  # a parameter
-            box = Box(0.05, 1.03, 1.2, 0.3, result)
-            boxes[result] = _draw_place(picture, box, INK["score"], True)
-        for place in needed:
-            _wire_need(picture, boxes, place, result)
-        style = {"head": False, "dashed": True}
-        for name, x in {"cut tokens": 2.09, "cut batch": 3.92}.items():
-            picture.wire((x, 0.45), (x, 3.65), **style)
-            picture.note((x, 3.78), name, align="center", bold=True)
-        picture.wire((1.3, 2.065), (6.0, 2.065), **style)
-        picture.note((6.06, 2.065), "cut heads", bold=True)
-        yield picture, text
-
-
-def _wire_need(picture, boxes, place, result):
-    """Draw an arrow to a result from the place of a number that it needs."""
-    start, end, rows = boxes[place], boxes[result], list(NEEDS_ROWS)
-    if isinstance(result, str):
-        return picture.wire(start.top, end.right, "score")
-    distance = rows.index(place[1]) - rows.index(result[1])
-    if distance == 0:
-        bend = -0.08 * (1 + abs(start.x - end.x))
-        return picture.wire(start, end, "score", bend=bend)
-    via, ends = [], (start.bottom, end.top)
-    if abs(distance) == 2:  # past the word in the row between, on its left
-        y = NEEDS_ROWS[rows[rows.index(place[1]) - distance // 2]]
-        via = [(start.x - 0.08, y - 0.08), (start.x - 0.08, y + 0.46)]
-    if distance > 0:  # upward
-        via, ends = via[::-1], (start.top, end.bottom)
-    picture.wire(*ends, "score", via=via)
-
-
-def _draw_place(picture, box, edge, is_result):
-    """Draw the name of a box in it, white on blue if it is the result; return it."""
-    fill, color = (edge, "white") if is_result else ("white", "black")
-    picture._add_box(box, 0.07, linewidth=1.4, facecolor=fill, edgecolor=edge)
-    picture.write(*box.middle, box.name, TITLE, color=color)
-    return box
+def cuts():
+    """Show a layer in one process, then cut between two, and the messages they need."""
+    for axis, (parts, text) in CUTS.items():
+        columns = {"": 1.4, 0: 1.2, "cut": 1.9, 1: 1.2}
+        table, boxes = Table({"name": 0.35} | LAYER, columns), {}
+        table.label({row: row for row in LAYER})
+        for rank in range(2 if axis else 1):
+            table.head("name", rank, f"process {rank}")
+            for row, part in zip(LAYER, parts):
+                owner = [SHARED if part == "whole" else rank]
+                grid = [part.format(rank)], None, 1.2
+                boxes[row, rank] = table.put(row, rank, *grid, owner=owner)
+            table.chain(*(boxes[row, rank] for row in list(LAYER)[:4]))
+        if axis:
+            (x, y), bottom = table.at("name", "cut"), table.rows["parameter gradients"]
+            table.note((x, y), f"cut {axis}", align="center", bold=True)
+            table.wire((x, y + 0.15), (x, bottom + 0.2), head=False, dashed=True)
+        for row in [row for row, part in zip(LAYER, parts) if part == "partial sum"]:
+            pill = table.sign(table.at(row, "cut"), "all-reduce", "score")
+            sides = (boxes[row, 0].right, pill.left), (boxes[row, 1].left, pill.right)
+            for (start, y), (end, _) in sides:
+                table.wire((start, y - 0.06), (end, y - 0.06), "score")
+                table.wire((end, y + 0.06), (start, y + 0.06), "score")
+        if axis == "tokens":
+            ends = boxes["query, key, value", 0].right, boxes["contexts", 1].left
+            table.wire(*ends, "score", text="key and value")
+            ends = boxes["gradient of x", 1].left, boxes["gradient of x", 0].right
+            table.wire(*ends, "score", text="their gradients")
+        yield table, text
 
 
 @in_steps
