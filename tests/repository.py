@@ -23,14 +23,16 @@ def files():
 
 
 def imports(source):
-    """Return the full names of everything that some code imports."""
-    names = []
+    """Return pairs of a name that some code imports and what it stands for.
+
+    `from utils.plots import chart as c` gives ("c", "utils.plots.chart").
+    """
+    pairs = []
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
-    return names
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            start = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            pairs += [(a.asname or a.name, start + a.name) for a in node.names]
+    return pairs
 
 
 def make_course(folder):
