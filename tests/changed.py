@@ -64,7 +64,8 @@ class Plan:
             if tests == EVERYTHING:
                 self.unknown.append(name)
             elif name.endswith(".py"):
-                self.tests.add(ROOT / name)  # its examples, also if only a text differs
+                if not name.startswith(".ci/"):
+                    self.tests.add(ROOT / name)  # its examples, also after a new text
                 self.add_code(ROOT / name, tests, git("show", f"{base}:{name}"))
             elif name.endswith(".ipynb"):
                 self.store.add(ROOT / name)
@@ -93,8 +94,9 @@ class Plan:
             self.add_tests(f"{part.removesuffix('.py')}*")
         if part == "plots":
             self.store |= pages
-            code = "\n".join(code_of(file) for file in files if "plots" in file.parts)
-            self.redrawn |= {*re.findall(r"^(?:def|class) (\w+)", code, re.M)}
+            for file in files:
+                names = re.findall(r"^(?:def|class) (\w+)", code_of(file), re.M)
+                self.redrawn |= {*names}
         elif path.parent.name == "exercises":
             self.store.add(START)
             ids = re.findall(r'\bid="([\d.]+)"', code_of(path))

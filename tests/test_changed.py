@@ -40,6 +40,13 @@ def test_a_changed_file_selects_what_it_concerns(row, monkeypatch):
     assert ("everything" in expected) == ("everything" in selected)
 
 
+def test_what_other_files_draw_with_a_changed_one_is_redrawn(monkeypatch):
+    monkeypatch.setattr(changed, "git", lambda *words: "")
+    plan = changed.Plan(["utils/plots/chart.py"], "HEAD")
+    # Of the module itself, of a module of `utils`, and of a notebook.
+    assert plan.redrawn >= {"heat", "instrument", "draw_stream"}
+
+
 BEFORE = 'def f(a):\n    """Do."""\n    b = [c for c in a] + x\n    return b\n'
 
 
