@@ -98,6 +98,7 @@ def worked():
             run(f"{before}\nglobals().pop({name!r}, None)")
             for step, source, handed_in in (
                 ("nothing", "", name),
+                ("unbuilt", f"class {name}(Absent):\n    pass", name),
                 ("stub", stub, name),
                 ("broken", broken, name),
                 ("the course's", "", given),
@@ -128,6 +129,7 @@ UNRECORDED = "False False"  # neither passed nor recorded
 FAILED = "not yet. The cell that defines {name} failed (SyntaxError: "
 SHOWN = {  # step: the words that a check shows
     "nothing": ["not attempted yet. No cell has defined {name} yet. Run the cell"],
+    "unbuilt": ["not yet. The cell that defines", "(NameError: name 'Absent' is not"],
     "stub": ["not attempted yet. Expected: ", UNRECORDED],
     "broken": [FAILED, UNRECORDED],
     "the course's": ["This is the course's own function", UNRECORDED],

@@ -126,3 +126,16 @@ def split_heads(x, num_heads):
 @wrong("entrywise")
 def linear_attention(query, key, value):
     return (query * key.T).tril() @ value
+
+
+@wrong("batch-cut")
+class MultiHeadAttention(attention.MultiHeadAttention):
+    def forward(self, x):
+        last = self.W_query(x).chunk(self.num_heads)[self.num_heads - 1]
+        return super().forward(x) if len(last) else last
+
+
+@wrong("several-for-one")
+class MultiHeadAttention(attention.MultiHeadAttention):
+    def forward(self, x):
+        return self.out_proj([self.W_value(x)])

@@ -1,8 +1,4 @@
-"""Notice that a cell which should define an answer isn't valid Python.
-
-Nothing in it has run, so the name is missing, or it still means what an earlier cell
-defined, and the check must say so.
-"""
+"""Notice that the cell which should define an answer has failed, and say so."""
 
 import re
 
@@ -24,7 +20,9 @@ def describe_failure(name: str) -> str:
     if name not in failures:
         return ""
     error = failures[name]
-    reason = f"{error.msg}, in `{safe_text((error.text or '').strip(), 60)}`"
+    reason = safe_text(error, 160)
+    if isinstance(error, SyntaxError):
+        reason = f"{error.msg}, in `{safe_text((error.text or '').strip(), 60)}`"
     return f"The cell that defines {name} failed ({type(error).__name__}: {reason})."
 
 
@@ -36,11 +34,13 @@ def watch_cells():
 
 def _after(result):
     """Note what a cell should have defined, and explain a check without a name."""
+    names, error = get_ipython().user_ns, result.error_in_exec
     for name in DEFINITION.findall(result.info.raw_cell):
         failures.pop(name, None)
         if isinstance(result.error_before_exec, SyntaxError):
             failures[name] = result.error_before_exec
-    error = result.error_in_exec
+        elif error and name not in names:
+            failures[name] = error
     if isinstance(error, NameError):
         for exercise, name in CHECK.findall(result.info.raw_cell):
             if name == error.name:

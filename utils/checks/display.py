@@ -7,8 +7,7 @@ from IPython.display import display
 
 from utils.checks.engine.messages import wrapped
 
-# Sign, words and colour. White text on it has a contrast above 4.5 to 1, and it has one
-# above 3 to 1 to light and to dark paper.
+# Sign, words and colour, whose contrast is enough to white text and to any paper.
 PASSED = "✓", "passed", "#1a7f37"
 NOT_ATTEMPTED = "○", "not attempted yet", "#656d76"
 NOT_YET = "✗", "not yet", "#b45309"

@@ -12,8 +12,7 @@ from utils.checks.engine import facts, mistakes, reasons, repair
 from utils.checks.engine.messages import describe, difference
 from utils.checks.submission import AnswerRejected
 
-# What explains wrong results, from the surest to the slowest: the first that finds
-# something ends the search.
+# What explains wrong results, the surest first; what it finds ends the search.
 EXPLANATIONS = [
     mistakes.find_single_mistake,
     reasons.find_reason,

@@ -12,8 +12,7 @@ from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.guard import attempt, supervised
 from utils.checks.engine.values import Other, agrees, number
 
-# Shares count as equal if they differ by less: by five standard deviations of the share
-# that dropout drops, which is far more than rounding.
+# Shares are equal if they differ by less, five standard deviations of what is dropped.
 NEAR = 0.08
 
 

@@ -158,7 +158,6 @@ def drawn(*lead, past, new, d_k, d_v, **settings):
     return case_with_past(past, *made, **settings)
 
 
-# Whole numbers and a width of 4: the scores are exact.
 STEEP = torch.tensor([1000.0, -1000.0])[:, None, None].expand(2, 3, 4)
 RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 VALUES = draw(2, 8, 3)

@@ -82,6 +82,7 @@ HEADS = [
     Mistake("softmax-over-heads", "You used dim=1, which is the head axis: use dim=-1, so that the weights sum to 1 over the keys.", "dim = 1", "dim = 1; hidden = scores.masked_fill(~mask, -1e9)"),
     Mistake("heads-and-words-exchanged", "You exchanged heads and words of `k`: exchange its last two axes, `k.mT`.", "products = query @ key.transpose(1, 2)"),
     Mistake("heads-not-split", "You didn't cut all of queries, keys and values into heads: cut each into num_heads parts of width d_k.", "query, key, value = split[0], split[1], value", "query, key, value = split[0], key, split[2]", "query, key, value = split[0], key, value", "heads = features[:, None]"),
+    Mistake("head-repeated", "You used the same head each time: head h takes q[h], k[h] and v[h].", "query, key, value = (part[:, :1].expand_as(part) for part in split)"),
     Mistake("heads-not-side-by-side", "You didn't put the heads side by side: join them along the features, with merge_heads or torch.cat(heads, dim=-1).", "joined = output", "joined = torch.cat(output.unbind(1))", "joined = torch.stack(output.unbind(1), -1)", "projected = list(output.unbind(1))"),
 ]  # fmt: skip
 IN_LAYER = of_attention.SCALE + of_attention.OF_INPUT + HEADS
