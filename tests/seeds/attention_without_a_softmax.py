@@ -68,11 +68,11 @@ def stacks(page, seed):
 
 
 def compare(found, kinds):
-    """Subtract what one reader finds from what another one does."""
+    """Subtract what one reader finds of each kind from what another one does."""
+    compared = {"one softmax layer": NO_ORDER}
+    compared["delta, then softmax with positions"] = "two softmax layers with positions"
     differences = {}
-    for name in ("one softmax layer", "softmax, then delta"):
-        gains = [found[f"{k}: {name}"] - found[f"{k}: {NO_ORDER}"] for k in kinds]
-        differences[f"{name} minus {NO_ORDER}, most"] = max(gains, key=abs)
-    two, hybrid = "two softmax layers", "delta, then softmax"
-    behind = found[f"worst kind: {two}"] - found[f"worst kind: {hybrid}"]
-    return differences | {f"worst kind: {two} minus {hybrid}": behind}
+    for name, other in compared.items():
+        gains = [found[f"{k}: {name}"] - found[f"{k}: {other}"] for k in kinds]
+        differences[f"{name} minus {other}, most"] = max(gains, key=abs)
+    return differences
