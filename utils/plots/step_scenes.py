@@ -126,7 +126,7 @@ def compare_share_mix(words, followed: int, x: Tensor, output: str = "x"):
     states = {  # how many words have been compared and mixed
         (1, None): f"Compare {names[followed]} with {first}: the score is {score}.",
         (whole, None): f"Compare it in the same way with {_listed(others)}.",
-        (whole, 0): "Share out: the softmax makes weights of the scores that sum to 1.",
+        (whole, 0): "Share out: the softmax turns scores into weights, which sum to 1.",
         (whole, 1): f"Mix: take {shares[0]}.",
         (whole, whole): f"Mix: {_listed(shares)} add up to {context}.",
     }
