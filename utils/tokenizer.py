@@ -88,7 +88,6 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     counts = Counter()
     for ids, occurrences in words.items():
         require.instance("ids of a word", ids, tuple)
-        require.whole_numbers("ids of a word", ids)
         require.from_zero(occurrences=occurrences)
         for pair in pairwise(ids):
             counts[pair] += occurrences
