@@ -616,6 +616,8 @@ def attend_with_heads(
     dropout_p: fraction of the weights that is dropped; 0 except during training
     window: how many keys a causal query may attend to, its own the last of them
     returns: output (B, H, T, d_v), and weights (B, H, T, S) or None
+
+    Without weights, a score of NaN may count as hidden: query and key must be finite.
     """
     require.flags(causal=causal, need_weights=need_weights)
     require.number(1, dropout_p=dropout_p)
@@ -625,6 +627,7 @@ def attend_with_heads(
         known["dtype"] = torch.bool
         require.shapes("padding_mask (B, S)", padding_mask, **known)
     num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
+    require.that(known["d_k"] > 0, "vectors of one feature or more", query.shape)
     if 0 in (num_heads, num_kv_heads) or num_heads % num_kv_heads:
         require.refuse("heads that num_kv_heads divides", num_heads, num_kv_heads)
     if window is None:
@@ -640,8 +643,7 @@ def attend_with_heads(
         attend = F.scaled_dot_product_attention
         return attend(query, key, value, dropout_p=dropout_p, **options), None
     if causal and query.shape[2] > key.shape[2]:  # early queries would see no key
-        shapes = f"{tuple(query.shape)} and {tuple(key.shape)}"
-        raise ValueError(f"expected a key for each causal query, got {shapes}")
+        require.refuse("a key for each causal query", query.shape, key.shape)
     mask = _combine_masks(query, key, padding_mask, causal, window)
     if num_heads != num_kv_heads:
         # Heads that share their keys become one head, which has all their queries.
@@ -652,10 +654,8 @@ def attend_with_heads(
         output = _fused_attention(query, key, value, mask, dropout_p)
         return output.reshape(*shape, value.shape[-1]), None
     output, weights = scaled_dot_product_attention(query, key, value, mask, dropout_p)
-    return (
-        output.reshape(*shape, value.shape[-1]),
-        weights.reshape(*shape, key.shape[2]),
-    )
+    weights = weights.reshape(*shape, key.shape[2])
+    return output.reshape(*shape, value.shape[-1]), weights
 
 
 def _combine_masks(query, key, padding_mask, causal, window):

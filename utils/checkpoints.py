@@ -116,7 +116,8 @@ def assign_weights(
 
     tied: whether its output head is its token embedding: a file may have one or both
 
-    Raises ValueError as `check_shapes` does, and if the two differ in spite of `tied`.
+    Raises ValueError as `check_shapes` does, for a number that isn't finite, and if the
+    two differ in spite of `tied`.
     """
     names = "embedding.token_embedding.weight", "output.weight"
     tables = [weights[name] for name in names if name in weights]
@@ -126,6 +127,8 @@ def assign_weights(
         require.that(is_same, expected, "other numbers", where=path)
         weights |= dict.fromkeys(names, tables[0])
     check_shapes(model, weights, path)
+    for name, weight in weights.items():
+        require.finite(f"finite numbers as {name} in {path}", weight)
     model.load_state_dict(weights, assign=True)
     if tied:
         model.output.weight = model.embedding.token_embedding.weight

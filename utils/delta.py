@@ -271,9 +271,8 @@ class DeltaAttention(nn.Module):
 def _empty_state(key, value):
     """Return zeros (..., d_k, d_v), in float32 or wider: 16 bits are few for sums."""
     product = key[..., 0, :, None] * value[..., 0, None, :]
-    return torch.zeros_like(
-        product, dtype=torch.promote_types(value.dtype, torch.float32)
-    )
+    dtype = torch.promote_types(value.dtype, torch.float32)
+    return torch.zeros_like(product, dtype=dtype)
 
 
 def _read(state, vector):

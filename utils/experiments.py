@@ -56,7 +56,9 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
     require.instance("x", x)
     is_valid = x.dim() > 1 and x.shape[1] > 1 and x.numel() > 0
     require.that(is_valid, "x of two tokens or more", x.shape)
-    require.that(x.isfinite().all(), "x of finite numbers", "NaN or infinity")
+    is_finite = all(part.isfinite().all() for part in (x, *layer.parameters()))
+    is_finite &= not any(b.isnan().any() for b in layer.buffers())  # masks have -inf
+    require.that(is_finite, "x and a layer of finite numbers", "NaN or infinity")
     differ = (x != x[:, :1]).any()  # equal ones have the same mean
     require.that(differ, "x with tokens that differ, or no leak shows", "equal ones")
     layer, largest = copy.deepcopy(layer), torch.tensor(0.0)  # buffers change

@@ -87,10 +87,9 @@ def absorbed_attention(
 
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, sections 2.1.2 and 2.1.3.
     """
-    expected = "query (B, H, T, d_k); rotated_query (B, H, T, d_rot); latent (B, S, "
-    expected += (
-        "d_c); rotated_key (B, S, d_rot); W_uk (H, d_c, d_k); W_uv (H, d_c, d_v)"
-    )
+    expected = "query (B, H, T, d_k); rotated_query (B, H, T, d_rot); "
+    expected += "latent (B, S, d_c); rotated_key (B, S, d_rot); W_uk (H, d_c, d_k); "
+    expected += "W_uv (H, d_c, d_v)"
     require.floats(expected, query, rotated_query, latent, rotated_key, W_uk, W_uv)
     scores = absorbed_scores(query, latent, W_uk)
     rotated_query, rotated_key, latent, W_uv = (

@@ -148,10 +148,15 @@ class GPT(nn.Module):
         length = context_length if positions == "learned" else None
         self.embedding = TokenAndPositionEmbedding(vocab_size, length, d_model)
         sizes = d_model, d_model, context_length, dropout, num_heads
-        self.blocks = nn.ModuleList(
-            TransformerBlock(layer(*sizes, **options), feed_forward(d_model), d_model)
-            for layer in layers
-        )
+        try:
+            self.blocks = nn.ModuleList(
+                TransformerBlock(cls(*sizes, **options), feed_forward(d_model), d_model)
+                for cls in layers
+            )
+        except TypeError as error:
+            text = "expected attention as a class that takes (d_in, d_out, "
+            text += f"context_length, dropout, num_heads), got {attention}: {error}"
+            raise TypeError(text) from error
         self.norm = nn.LayerNorm(d_model)
         self.output = nn.Linear(d_model, vocab_size, bias=False)
         self.output.weight = self.embedding.token_embedding.weight

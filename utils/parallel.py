@@ -101,12 +101,12 @@ def combine_partial_attention(
     require.that(count > 0, "(P, ...) with one part or more", accumulators.shape)
     largest = maxima.amax(dim=0)
     base = finite_maximum(largest)
-    require.finite("maxima below inf", base)
+    require.finite("maxima below inf, and no NaN", base)
     factors = torch.exp(maxima - base)  # (P, ..., T)
     accumulator = (factors[..., None] * accumulators).sum(0)
     denominator = (factors * denominators).sum(0)
     for total in (accumulator, denominator):
-        require.finite(f"sums that {total.dtype} can hold", total)
+        require.finite(f"finite sums in {total.dtype}", total)
     return accumulator, largest, denominator
 
 

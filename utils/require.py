@@ -258,6 +258,8 @@ def integers(name: str, numbers) -> Tensor:
         if isinstance(numbers, list | tuple) and bool in map(type, numbers):
             raise TypeError("PyTorch would take True for 1")
         x = torch.as_tensor(numbers)
+        if x.dtype == torch.uint64:  # `x.long()` would make its larger half negative
+            x = torch.as_tensor(numbers := x.tolist())
     except (RuntimeError, TypeError, ValueError) as error:  # texts, uneven rows
         limit = " below 2**63" if "Overflow" in str(error) else ""
         raise TypeError(f"expected {expected}{limit}, got {numbers!r:.80}") from None

@@ -49,6 +49,7 @@ def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     """Replace each occurrence of a pair of neighbours by one new id.
 
     ids: read from left to right and left untouched
+    new_id: occurs neither in them nor in the pair
     returns: a new list; in `aaa` the pair `aa` is merged once, at the left
 
     >>> merge([1, 1, 1, 2], (1, 1), 9)
@@ -60,6 +61,7 @@ def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     if not isinstance(ids, list | tuple | bytes):  # converting these would take time
         ids = require.integers("ids", ids).tolist()
     require.whole_numbers("ids", [*pair, *ids])
+    require.that(new_id not in [*pair, *ids], "a new_id that is no id yet", new_id)
     return _merge(ids, tuple(pair), new_id)
 
 
@@ -79,9 +81,9 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     """Count neighbouring ids over all words, each as often as its word occurs.
 
     words: from a tuple of ids to the number of its occurrences
-    returns: Counter of pairs of ids
+    returns: Counter of pairs of ids, only of those that occur
 
-    >>> count_pairs({(1, 2, 1): 3, (2, 1): 1})
+    >>> count_pairs({(1, 2, 1): 3, (2, 1): 1, (5, 6): 0})
     Counter({(2, 1): 4, (1, 2): 3})
     """
     require.instance("words", words, dict)
@@ -91,7 +93,7 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
         require.from_zero(occurrences=occurrences)
         for pair in pairwise(ids):
             counts[pair] += occurrences
-    return counts
+    return +counts  # without zeros
 
 
 def train_bpe(

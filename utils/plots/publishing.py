@@ -43,9 +43,11 @@ def to_array(values, what, ndim=None):
     try:
         if isinstance(values, list | tuple) and any(map(torch.is_tensor, values)):
             values = torch.stack([torch.as_tensor(v) for v in values])
-        array = torch.as_tensor(values).detach().cpu().double().numpy()
+        values = torch.as_tensor(values).detach().cpu()
     except (RuntimeError, TypeError, ValueError):
         require.refuse("numbers, in rows of one length", f"{values!r:.80}", where=what)
+    require.that(not values.is_complex(), "real numbers", values.dtype, where=what)
+    array = values.double().numpy()
     if ndim is not None:
         require.that(array.ndim == ndim, f"{ndim} axes", array.shape, where=what)
     require.that(array.size, "one number or more", array.shape, where=what)

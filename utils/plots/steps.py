@@ -102,9 +102,11 @@ def steps(frames, *, title: str) -> None:
     3. The row has 3 of 4 numbers.
     4. The row has 4 of 4 numbers.
     """
-    pictures, texts = zip(*frames)
-    count = len(pictures)
+    count = len(frames := [*frames])
     require.that(FEWEST <= count <= MOST, f"{FEWEST} to {MOST} frames", count)
+    is_valid = all(isinstance(f, tuple | list) and len(f) == 2 for f in frames)
+    require.that(is_valid, "frames as pairs (Picture, text)", f"{frames!r:.80}")
+    pictures, texts = zip(*frames)
     alt = describe(f"Picture in {count} states", title)
     text = "\n".join([alt, *(f"{i}. {line}" for i, line in enumerate(texts, 1))])
     drawn = [picture.draw() for picture in pictures]

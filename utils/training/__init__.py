@@ -235,9 +235,8 @@ class _TrainingState:
         groups = decay_groups(model, config.weight_decay)
         self.optimizer = torch.optim.AdamW(groups, lr=lr, fused=True)
         self.autocast_dtype = _autocast_dtype(self.device)
-        self.scaler = torch.amp.GradScaler(
-            self.device.type, enabled=self.autocast_dtype == torch.float16
-        )
+        is_scaled = self.autocast_dtype == torch.float16
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_scaled)
         self.step = 0
         # The losses stay on the device, because reading one would wait for the GPU.
         dtype = torch.promote_types(weight.dtype, torch.float32)
@@ -309,10 +308,8 @@ class _TrainingState:
         weights = _by_plain_name(saved["model"])
         weights = {names.get(name, name): weight for name, weight in weights.items()}
         check_shapes(self.model, weights, path)
-        is_before_end = saved["step"] <= self.steps
-        require.that(
-            is_before_end, f"{self.steps} steps or fewer", saved["step"], where=path
-        )
+        step, expected = saved["step"], f"{self.steps} steps or fewer"
+        require.that(step <= self.steps, expected, step, where=path)
         groups = self.optimizer.state_dict()["param_groups"]
         state = {"state": saved["optimizer"], "param_groups": groups}
         self.optimizer.load_state_dict(state)

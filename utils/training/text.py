@@ -63,6 +63,7 @@ def load_text_model(path: str | Path) -> TextModel:
     Raises FileNotFoundError if a file is missing, and ValueError if it is damaged or
     was not written by this command.
     """
+    require.that(isinstance(path, str | Path), "path of a file or folder", repr(path))
     if Path(path).is_dir():
         metadata = read_json(Path(path, "config.json"))
     else:
@@ -294,9 +295,8 @@ def _prepare(options):
         border = len(parts[0]) * 9 // 10
         parts = [parts[0][:border], parts[0][border:]]
     text_hash = f"SHA-256 {hashlib.sha256(''.join(parts).encode()).hexdigest()}"
-    merges = _saved_merges(options, text_hash) or train_bpe(
-        _sample(parts[0]), options.merges
-    )
+    merges = _saved_merges(options, text_hash)
+    merges = merges or train_bpe(_sample(parts[0]), options.merges)
     ids = [torch.tensor(encode_bpe(part, merges)) for part in parts]
     if min(map(len, ids)) <= options.context:
         raise ValueError(
@@ -359,6 +359,7 @@ def draw_windows(
     """
     ids = require.enough_ids(ids, context_length)
     require.sizes(batch_size=batch_size)
+    require.whole_numbers("seed and number", [seed, number])
     draw = random.Random(f"{seed}, {number}")
     starts = [draw.randrange(len(ids) - context_length) for _ in range(batch_size)]
     windows = ids[torch.tensor(starts)[:, None] + torch.arange(context_length + 1)]
