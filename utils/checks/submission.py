@@ -62,8 +62,10 @@ class ModuleAnswer:
 
     def __init__(self, answer, exercise):
         if not issubclass(type(answer), type) or not issubclass(answer, nn.Module):
-            text = f"You passed {safe_text(answer)}: pass a class of yours, without "
-            raise AnswerRejected("not-a-module", f"{text}(), based on nn.Module.")
+            text = f"You passed {safe_text(answer)}: pass a class of yours, without (), based on nn.Module."
+            if issubclass(type(answer), nn.Module):
+                text = f"You passed an object: pass the class itself, {type(answer).__name__}, without ()."
+            raise AnswerRejected("not-a-module", text)
         self.written, self.noted = answer, []
         self.projections, self.built = exercise.projections, {}
         parameters = exercise.class_signature.partition("(")[2].rstrip(")")

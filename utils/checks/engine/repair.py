@@ -73,9 +73,9 @@ def _only_computes(tree, function):
 
 def _describe(old, new, source):
     """Return what to do, such as "write `dim` instead of `-1` in `x.sum(-1)`."."""
-    line = source.splitlines()[old.lineno - 1]
     if isinstance(new, ast.Pass):
-        return f"leave out the line `{line.strip()}`."
+        return f"leave out `{ast.unparse(old)}`."
+    line = source.splitlines()[old.lineno - 1]
     text, before = ast.unparse(new), ast.unparse(old)
     if isinstance(new, ast.BinOp) and not isinstance(old, ast.BinOp):
         text = f"({text})"
