@@ -615,9 +615,8 @@ def attend_with_heads(
     padding_mask: boolean (B, S), True = a real token, which may be attended to
     dropout_p: fraction of the weights that is dropped; 0 except during training
     window: how many keys a causal query may attend to, its own the last of them
-    returns: output (B, H, T, d_v), and weights (B, H, T, S) or None
-
-    Without weights, a score of NaN may count as hidden: query and key must be finite.
+    returns: output (B, H, T, d_v), and weights (B, H, T, S) or None; without weights, a
+        score of NaN may count as hidden, so query and key must be finite
     """
     require.flags(causal=causal, need_weights=need_weights)
     require.number(1, dropout_p=dropout_p)

@@ -8,7 +8,7 @@ How `check("4.1", answer)` comes to its message, in the order in which to read t
    mistakes. All of them are in `exercises/`, and what several share in `shared/`.
 3. `submission` is what the reader hands in: a function as it is, a class as built modules.
 4. `examine` runs it on each case and collects diagnoses. Its two lists, EXPLANATIONS and
-   BESIDES, name all functions that are asked for one, in their order.
+   ALWAYS, name all functions that are asked for one, in their order.
 5. `display` shows the message.
 
 They use the modules of `engine/`, which know no notebook and no single exercise:

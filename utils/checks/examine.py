@@ -21,7 +21,7 @@ EXPLANATIONS = [
     repair.find_repair,
 ]
 # What else may be wrong, even if all results are right: all of it is looked for.
-BESIDES = [reasons.find_changed_input, facts.find_facts, facts.find_lost_gradient]
+ALWAYS = [reasons.find_changed_input, facts.find_facts, facts.find_lost_gradient]
 
 
 @dataclass(frozen=True)
@@ -121,21 +121,21 @@ def _diagnose(trial):
     """Return all diagnoses, the most certain first, and whether they explain results."""
     if trial.runs[-1].is_stopped:
         return [*trial.noted, *reasons.find_reason(trial)], True
-    besides = [diagnosis for find in BESIDES for diagnosis in find(trial)]
+    others = [diagnosis for find in ALWAYS for diagnosis in find(trial)]
     if trial.is_right:
-        return trial.noted + besides, True
+        return trial.noted + others, True
     found = next(filter(None, ([*find(trial)] for find in EXPLANATIONS)), [])
     # What is changed or random may be the cause, though nothing explains it.
-    is_explained = found or trial.changed or trial.answer.is_random
-    return trial.noted + found + besides, is_explained
+    is_explained = bool(found or trial.changed or trial.answer.is_random)
+    return trial.noted + found + others, is_explained
 
 
 def _name_mistakes(trial, diagnoses, is_explained):
     """Return the result that names one mistake, or two of several."""
-    mistakes = {}  # of several with the same name, the first
+    texts = {}  # of several with the same name, the first
     for name, text in diagnoses:
-        mistakes.setdefault(name, text)
-    (first, text), *others = mistakes.items()
+        texts.setdefault(name, text)
+    (first, text), *others = texts.items()
     begin = "" if is_explained else "The check can't say why, but it found this: "
     also = None
     if others:

@@ -57,21 +57,21 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     return _show(f"{_label(exercise)} {known.name}", replace(result, message=message))
 
 
-def _find(id):
+def _find(key):
     """Return the exercise with this id, or None."""
-    exercises = catalogue.exercises() if type(id) is str else []
-    id = catalogue.BORROWED.get(id, id) if exercises else id
-    return next((exercise for exercise in exercises if exercise.id == id), None)
+    exercises = catalogue.exercises() if type(key) is str else []
+    key = catalogue.BORROWED.get(key, key) if exercises else key
+    return next((exercise for exercise in exercises if exercise.id == key), None)
 
 
-def _ask_for_quotes(id):
+def _ask_for_quotes(key):
     """Return what to say of an id that is a number, else ""."""
-    return f'\nPut quotes around the id: "{id}".' if type(id) in (int, float) else ""
+    return f'\nPut quotes around the id: "{key}".' if type(key) in (int, float) else ""
 
 
-def _label(id):
+def _label(key):
     """Return what a message calls an exercise: 6.3, but Exercise 3 in the hour."""
-    return f"Exercise {id}" if id in catalogue.HOUR else id
+    return f"Exercise {key}" if key in catalogue.HOUR else key
 
 
 def _examine(known, answer):
@@ -149,8 +149,8 @@ def _saved_answers(exercise, recorded):
     places = [(task.page, task.label) for task in tasks if task.name == recorded]
     for page, label in places:
         with suppress(OSError, ValueError, LookupError, TypeError):  # a damaged file
-            cells, names = read_cells(page), {"__name__": "saved"}
-            checks = [f'check("{label}"' in "".join(cell["source"]) for cell in cells]
-            define(cells[: checks.index(True) + 1], names, constants=False)
+            saved, names = read_cells(page), {"__name__": "saved"}
+            checks = [f'check("{label}"' in "".join(cell["source"]) for cell in saved]
+            define(saved[: checks.index(True) + 1], names, constants=False)
             if exercise.name in names:
                 yield catalogue.read_opening(page)[0], names[exercise.name]

@@ -63,7 +63,7 @@ def apply_ways(right, *ways):
     """Return the right answer, a function, with the lines of these ways.
 
     A line of a way replaces every line that assigns the same name. If the name is a
-    parameter, it is put at the top of the function. A call puts all variables into a dictionary that it is given, `variables`.
+    parameter, it is put at the top of the function. A call fills the dict `variables`.
     """
     answer = _rewrite(right, *(way for way in ways if way.function is right))
     form = _rewrite(returned.form, *(way for way in ways if way.function is not right))
