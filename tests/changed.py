@@ -1,10 +1,7 @@
-"""Run what a change touches: `python -m tests.changed [BASE]`; see tests/README.md.
-
-The change is everything that differs from the commit BASE, new files included. Without
-BASE it is everything since this branch left `main`.
+"""Run what a change touches: `python -m tests.changed [BASE] [--all]`.
 
 If the code of a file has changed, the tests and notebooks run that use it, directly or
-through other files. What can't be found by imports is in the table ROWS.
+through others; what imports don't show is in the table ROWS. See tests/README.md.
 """
 
 import argparse
@@ -13,7 +10,7 @@ import re
 import subprocess
 import sys
 
-from tests.dependencies import code_of, differ, users
+from tests.dependencies import code_of, differ, used_by, users
 from tests.notebooks import START, execute, find_notebooks
 from tests.repository import ROOT
 
@@ -49,13 +46,13 @@ QUICK = [*map(TEST, ("repository", "notebooks", "sections", "exercises"))]
 class Plan:
     """What runs after a change of some files since a commit.
 
-    store, compare: notebooks, to be run and stored, or run and compared
+    store, compare, more: notebooks, to be stored, compared, or compared with --all
     redrawn: names whose figures may be new
     tests: files with tests or examples, besides QUICK
     unknown: changed files that concern everything
     """
 
-    def __init__(self, files, base):
+    def __init__(self, files, base, every=False):
         self.store, self.compare, self.redrawn = set(), set(), set()
         self.tests, self.unknown = set(), []
         for name in files:
@@ -73,7 +70,12 @@ class Plan:
                 self.add_code(ROOT / name, tests, git("show", f"{base}:{name}"))
             else:
                 self.add_tests(tests)
-        self.compare -= self.store
+        # Those first that use a changed file directly, and of these the shortest.
+        changed = {ROOT / name for name in files}
+        near = [(not used_by(p) & changed, len(code_of(p)), p) for p in self.compare]
+        near = [path for *_, path in sorted(near) if path not in self.store]
+        few = near if every else near[:3]
+        self.compare, self.more = {*few}, {*near} - {*few}
         self.tests -= {ROOT / name for name in QUICK}
 
     def add_tests(self, names):
@@ -138,10 +140,13 @@ def announce(base, files, plan):
         "the notebooks to be compared": 12 * len(plan.compare),
     }
     minutes, longest = sum(seconds.values()) / 60, max(seconds, key=seconds.get)
-    print(f"About {minutes:.0f} min on two quiet cores, most of it for {longest}.")
+    more = f" ({minutes + len(plan.more) / 5:.0f} with --all)" * bool(plan.more)
+    print(f"About {minutes:.0f} min{more} on two quiet cores, most for {longest}.")
     print(f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}")
     if plan.unknown:
         print(f"All of pytest runs, for {', '.join(plan.unknown)}")
+    if plan.more:
+        print(f"{len(plan.more)} more notebooks use it: CI runs them, and --all here.")
     for verb, paths in ("stored", plan.store), ("compared", plan.compare):
         names = ", ".join(sorted(path.stem for path in paths))
         print(f"Notebooks to be {verb}: {names or 'none'}", flush=True)
@@ -150,25 +155,27 @@ def announce(base, files, plan):
 def main():
     """Read the command line, and run what the change touches."""
     parser = argparse.ArgumentParser(description="Run what a change touches.")
-    parser.add_argument("base", nargs="?", help="a commit")
-    base = parser.parse_args().base
-    base = base or git("merge-base", "main", "HEAD").strip() or "HEAD"
+    parser.add_argument("base", nargs="?", help="compare with this commit, not main")
+    parser.add_argument("--all", action="store_true", help="compare all notebooks")
+    given = parser.parse_args()
+    base = given.base or git("merge-base", "main", "HEAD").strip() or "HEAD"
     if not git("rev-parse", "--verify", f"{base}^{{commit}}"):
         parser.error(f"expected a commit, got {base}")
     files = git("diff", "--name-only", "--no-renames", "-z", base).split("\0")
     files += git("ls-files", "--others", "--exclude-standard", "-z").split("\0")
     files = [*filter(None, files)]
-    plan = Plan(files, base)
-    announce(base, files, plan)
-    quick, *others = plan.pytest_runs()
     if fails("ruff", "check", "-q") or fails("ruff", "format", "--check", "-q"):
         print("Ruff found something; nothing else has run. `ruff format` mends layout.")
         return True
+    plan = Plan(files, base, given.all)
+    announce(base, files, plan)
+    quick, *others = plan.pytest_runs()
     if execute(sorted(plan.store), plan.redrawn) or fails("pytest", *quick):
         print("Something failed: see above; nothing else has run.")
         return True
     failed = [words for words in others if fails("pytest", *words)]
-    print("Something failed: see above." if failed else "All that it touches holds.")
+    more = f"; {len(plan.more)} more notebooks use the change: --all" * bool(plan.more)
+    print("Something failed: see above." if failed else f"All that ran holds{more}.")
     return bool(failed)
 
 

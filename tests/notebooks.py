@@ -23,6 +23,7 @@ from pathlib import Path
 from types import CodeType
 
 import nbformat
+from IPython.core.inputtransformer2 import TransformerManager
 
 from tests.repository import ROOT
 from tests.tolerance import agree, printed
@@ -58,6 +59,7 @@ COVER = nbformat.v4.new_output(
     "display_data", {"text/html": "Make your prediction, then run this cell."}
 )
 COLAB = "[Open in Colab]("
+as_python = TransformerManager().transform_cell  # `%time f()` becomes a call
 
 # The same in every notebook. It looks for the course around the notebook, whose place
 # VS Code and JupyterLab name, around the kernel's folder, and in it, as on Colab.
@@ -275,7 +277,7 @@ def keep_stored(notebook, stored, changed=()):
     old = {cell.source: cell for cell in stored.cells if cell.cell_type == "code"}
     changed, variables, unexplained = {*changed}, set(), []
     for cell in [cell for cell in notebook.cells if cell.cell_type == "code"]:
-        tree, before = ast.parse(cell.source), old.get(cell.source)
+        tree, before = ast.parse(as_python(cell.source)), old.get(cell.source)
         used = names_in(compile(tree, "a cell", "exec"))
         nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
         variables |= {node.id for node in nodes if isinstance(node.ctx, ast.Store)}

@@ -11,15 +11,11 @@ from tests.notebooks import keep_stored
 # A file that is new, and a part of what runs for it.
 ROWS = """
 data/story.txt | everything
-data/tales/model.safetensors | everything
-requirements.txt | everything
 conftest.py | everything
-.ci/run | everything
 notebooks/deleted.ipynb | everything
 notebooks/08_tiny_gpt.ipynb | store 08_tiny_gpt, compare copying_heads, test_seeds
-utils/data.py | compare 08_tiny_gpt, test_borders, test_tokenizer
-utils/plots/chart.py | store 10_positions, test_plots
-utils/plots/theme.py | store 10_positions, store 00_start_here
+utils/data.py | compare search_and_summary, more 08_tiny_gpt, test_borders
+utils/plots/theme.py | store 10_positions, store 00_start_here, test_plots
 utils/checks/shared/masks.py | test_mistakes, test_checks
 utils/checks/exercises/embeddings.py | store 00_start_here, compare 02_embeddings
 tests/small_layers.py | test_layers, test_latent
@@ -32,12 +28,12 @@ def test_a_changed_file_selects_what_it_concerns(row, monkeypatch):
     monkeypatch.setattr(changed, "git", lambda *words: "")  # no file was there before
     file, expected = row.split(" | ")
     plan = changed.Plan([file], "HEAD")
-    runs = plan.pytest_runs()
-    selected = " ".join(word for run in runs for word in run or ["everything"])
-    selected += " ".join(f"store {path.stem}" for path in plan.store)
-    selected += " ".join(f"compare {path.stem}" for path in plan.compare)
+    selected = " ".join(w for run in plan.pytest_runs() for w in run or ["everything"])
+    for verb in ("store", "compare", "more"):
+        selected += " ".join(f"{verb} {path.stem}" for path in getattr(plan, verb))
     assert all(words in selected for words in expected.split(", "))
     assert ("everything" in expected) == ("everything" in selected)
+    assert len(plan.compare) <= 3
 
 
 def test_what_other_files_draw_with_a_changed_one_is_redrawn(monkeypatch):
@@ -56,6 +52,15 @@ def test_only_another_local_variable_or_docstring_is_no_change(old, new, tmp_pat
     path = tmp_path / "module.py"
     path.write_text(re.sub(rf"\b{old}\b", new, BEFORE))
     assert dependencies.differ(path, BEFORE) is (old in ("a", "x"))
+
+
+def test_a_magic_is_code_and_what_is_no_python_a_change(tmp_path):
+    path = tmp_path / "page.ipynb"
+    cells = [nbformat.v4.new_code_cell(line) for line in ("%time f()", "!ls")]
+    text = nbformat.writes(nbformat.v4.new_notebook(cells=cells))
+    path.write_text(text)
+    assert dependencies.used_by(path) == set() and not dependencies.differ(path, text)
+    assert dependencies.differ(path, text.replace("!ls", "f("))
 
 
 def notebook(text):

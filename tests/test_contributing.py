@@ -22,9 +22,8 @@ def course(tmp_path_factory):
     source = (folder / MODULE).read_text(encoding="utf-8")
     assert right in source, "the right answer to 2.1 is another"
     before, end, after = source.partition("\n    ],\n    facts=")
-    (folder / MODULE).write_text(
-        f"{before}\n        {mistake}{end[1:]}{after}", "utf-8"
-    )
+    text = f"{before}\n        {mistake}{end[1:]}{after}"
+    (folder / MODULE).write_text(text, "utf-8")
     return folder
 
 

@@ -21,7 +21,7 @@ import utils
 from tests import small_layers
 from tests.every_exercise import EXERCISES
 from tests.markdown_text import folded_solution
-from tests.notebooks import find_notebooks, is_setup
+from tests.notebooks import as_python, find_notebooks, is_setup
 from tests.repository import ROOT
 from utils.checks.examine import examine
 from utils.data import load_text
@@ -136,7 +136,7 @@ def statements(notebook):
     """Yield the statements of a notebook's code and of its folded solutions."""
     for cell in nbformat.read(notebook, as_version=4).cells:
         if cell.cell_type == "code" and not is_setup(cell):
-            yield from ast.parse(cell.source).body
+            yield from ast.parse(as_python(cell.source)).body
         elif solution := folded_solution(cell):
             yield from ast.parse(solution).body
 

@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.every_exercise import EXERCISES
 from tests.markdown_text import folded_solution
-from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
+from tests.notebooks import as_python, find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT
 from utils.checks import check, progress, recall, records, solution
 from utils.checks.catalogue import (
@@ -54,7 +54,7 @@ def code_of(path):
 
 
 def statements(source, kinds, words=""):
-    nodes = [node for node in ast.parse(source).body if isinstance(node, kinds)]
+    nodes = [n for n in ast.parse(as_python(source)).body if isinstance(n, kinds)]
     return [code for code in map(ast.unparse, nodes) if words in code]
 
 
@@ -170,7 +170,8 @@ def test_the_trainer_and_the_encoder_of_01_hand_lists_to_the_readers_merge():
 
 
 def names_in(source, context):
-    names = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name)]
+    nodes = ast.walk(ast.parse(as_python(source)))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
     return {name.id for name in names if isinstance(name.ctx, context)}
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import nbformat
 import pytest
 
-from tests.notebooks import find_notebooks
+from tests.notebooks import as_python, find_notebooks
 from tests.repository import ROOT
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
@@ -60,7 +60,7 @@ def used_sections(parts):
     maker, used = {}, [set() for _ in parts]
     for number, section in enumerate(parts):
         for cell in section.cells:
-            table = symtable.symtable(cell.source, "cell", "exec")
+            table = symtable.symtable(as_python(cell.source), "cell", "exec")
             made = {s.get_name() for s in table.get_symbols() if s.is_assigned()}
             used[number] |= {maker.get(name, 0) for name in names_read(table) - made}
             maker |= dict.fromkeys(made, number)
