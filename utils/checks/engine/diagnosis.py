@@ -15,7 +15,8 @@ class Mistake:
 
     name, text: of its diagnosis; in braces, variables of the wrong function, or {returns}
     ways: each is a line of the right answer written wrong, or several such lines with
-        semicolons or newlines between them
+        semicolons or newlines between them. If readers get wrong what no line of it
+        says, give it such a line, for example `width = query.shape[-1]`
     """
 
     def __init__(self, name: str, text: str, *ways: str):

@@ -13,7 +13,7 @@ POSITIONS = [
     Mistake("upper-for-lower", "You allowed the upper triangle, each token and those after it: a token should see itself and those before it.", "mask = torch.ones(rows, columns).triu(diagonal) > 0"),
     Mistake("polarity-inverted", "You hid the past and showed the future: swap True and False. (Here True means that a key may be seen.)", "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0"),
 ]  # fmt: skip
-# In a layer, whose mask goes to masked_fill or to a function of the course.
+# In a layer, whose mask goes to masked_fill or to a function of the course. What needs other words here is left out by name, and added anew.
 CAUSAL = [m for m in POSITIONS if m.name != "polarity-inverted"] + [
     Mistake("mask-not-used", "You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (If you call masked_fill, use what it returns, a new tensor.)", "hidden = scores; weights = soft"),
     Mistake("polarity-inverted", "You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)", "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0"),
