@@ -10,9 +10,14 @@ import re
 import subprocess
 import sys
 
+from tests.repository import ROOT
+
+if __name__ == "__main__":  # now, because a syntax error stops the imports below
+    for words in "check -q", "format --check -q":
+        if subprocess.call([sys.executable, "-m", "ruff", *words.split()], cwd=ROOT):
+            sys.exit("Ruff found this; nothing else ran. `ruff format` mends layout.")
 from tests.dependencies import code_of, differ, used_by, users
 from tests.notebooks import START, execute, find_notebooks
-from tests.repository import ROOT
 
 EVERYTHING = "everything"
 # The tests that a changed file concerns besides those that import it. The first row
@@ -119,10 +124,9 @@ class Plan:
 # ------------------------------------------------------------------- run
 
 
-def git(*words):
+def git(*args):
     """Return what a git command prints, empty if it fails."""
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True)
-    return done.stdout.decode()
+    return subprocess.run(["git", *args], cwd=ROOT, capture_output=True).stdout.decode()
 
 
 def fails(*words):
@@ -164,9 +168,6 @@ def main():
     files = git("diff", "--name-only", "--no-renames", "-z", base).split("\0")
     files += git("ls-files", "--others", "--exclude-standard", "-z").split("\0")
     files = [*filter(None, files)]
-    if fails("ruff", "check", "-q") or fails("ruff", "format", "--check", "-q"):
-        print("Ruff found something; nothing else has run. `ruff format` mends layout.")
-        return True
     plan = Plan(files, base, given.all)
     announce(base, files, plan)
     quick, *others = plan.pytest_runs()

@@ -20,8 +20,7 @@ from tests.notebooks import (
 from tests.repository import ROOT
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
-LESSONS = [path for path in PATHS if re.match(r"notebooks/(?!00)\w+\.ipynb", path)]
-DEEPER = [path for path in PATHS if path.startswith("notebooks/deeper/")]
+LIMITED = [path for path in PATHS if not re.search("/00|/solutions/", path)]
 SKIPPING = {"nbval-skip", "nbval-check-output", "nbval-raises-exception"}
 SKIPPING |= {"raises-exception"}
 
@@ -105,7 +104,7 @@ def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
 # ------------------------------------------------------------------- for its reader
 
 
-@pytest.mark.parametrize("path", LESSONS + DEEPER, indirect=True)
+@pytest.mark.parametrize("path", LIMITED, indirect=True)
 def test_a_notebook_can_be_read_in_one_evening(path):
     assert round(reading_minutes(nbformat.read(path, as_version=4))) <= LONGEST
 
