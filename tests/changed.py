@@ -5,6 +5,7 @@ through others; what imports don't show is in the table ROWS. See tests/README.m
 """
 
 import argparse
+import ast
 import fnmatch
 import re
 import subprocess
@@ -16,7 +17,14 @@ if __name__ == "__main__":  # now, because a syntax error stops the imports belo
     for words in "check -q", "format --check -q":
         if subprocess.call([sys.executable, "-m", "ruff", *words.split()], cwd=ROOT):
             sys.exit("Ruff found this; nothing else ran. `ruff format` mends layout.")
-from tests.dependencies import code_of, differ, used_by, users
+from tests.dependencies import (
+    code_of,
+    definitions_of,
+    differ,
+    names_touched,
+    used_by,
+    users,
+)
 from tests.notebooks import START, execute, find_notebooks
 
 EVERYTHING = "everything"
@@ -100,10 +108,18 @@ class Plan:
         if folder == "utils":
             self.add_tests(f"{part.removesuffix('.py')}*")
         if part == "plots":
+            modules = [*path.parent.glob("*.py")]
+            names = names_touched(path, before, modules)
+            places = "|".join(["plots", *(module.stem for module in modules)])
+            calls = re.compile(rf"\b({places})\.({'|'.join(names)})\(")
+            callers = {file for file in files if calls.search(code_of(file))}
+            pages &= set().union(*map(users, callers))
             self.store |= pages
-            for file in files:
-                names = re.findall(r"^(?:def|class) (\w+)", code_of(file), re.M)
-                self.redrawn |= {*names}
+            self.redrawn |= names
+            for caller in callers:  # of a module all names, as one may draw by another
+                draws = re.compile("") if caller.suffix == ".py" else calls
+                pairs = definitions_of(code_of(caller))
+                self.redrawn |= {n for n, x in pairs if draws.search(ast.unparse(x))}
         elif path.parent.name == "exercises":
             self.store.add(START)
             ids = re.findall(r'\bid="([\d.]+)"', code_of(path))

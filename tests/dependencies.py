@@ -8,6 +8,7 @@ import ast
 import functools
 import inspect
 import json
+import re
 
 from tests.notebooks import as_python, find_notebooks
 from tests.repository import ROOT, imports
@@ -107,4 +108,38 @@ def users(path, apart=()):
     while new:
         new = {file for file in files - found if used_by(file) & new}
         found = found | new
+    return found
+
+
+def definitions_of(code):
+    """Return all functions, classes and top-level values as pairs (name, node)."""
+    tree = without_docstrings(code)
+    values = [node for node in tree.body if isinstance(node, ast.Assign)]
+    pairs = [(t.id, v) for v in values for t in v.targets if isinstance(t, ast.Name)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("__"):
+            pairs.append((node.name, node))
+        elif isinstance(node, ast.ClassDef):  # without its methods, except __init__
+            own = [n for n in node.body if getattr(n, "name", "__").startswith("__")]
+            body = [*own, *map(ast.Expr, node.bases)]
+            pairs.append((node.name, ast.Module(body, [])))
+    return pairs
+
+
+def names_touched(path, before, modules):
+    """Return the names in some modules that a change of one of them touches.
+
+    These are the names whose own code has changed, if any, and those whose code has
+    such a name in it.
+    """
+    old, new = (definitions_of(code_of(path, text)) for text in (before, None))
+    kept = {(name, ast.dump(node)) for name, node in old}
+    changed = {name for name, node in new if (name, ast.dump(node)) not in kept}
+    found = changed or {name for name, _ in new}
+    pairs = [pair for module in modules for pair in definitions_of(code_of(module))]
+    words = [(name, {*re.findall(r"\w+", ast.unparse(node))}) for name, node in pairs]
+    count = 0
+    while count < len(found):
+        count = len(found)
+        found |= {name for name, used in words if used & found}
     return found

@@ -40,7 +40,17 @@ def test_what_other_files_draw_with_a_changed_one_is_redrawn(monkeypatch):
     monkeypatch.setattr(changed, "git", lambda *words: "")
     plan = changed.Plan(["utils/plots/chart.py"], "HEAD")
     # Of the module itself, of a module of `utils`, and of a notebook.
-    assert plan.redrawn >= {"heat", "instrument", "draw_stream"}
+    assert plan.redrawn >= {"heat", "replace_tokens", "draw_stream"}
+
+
+def test_only_notebooks_with_a_figure_of_the_changed_function_are_stored(monkeypatch):
+    path = changed.ROOT / "utils/plots/scenes.py"
+    before = path.read_text(encoding="utf-8").replace(
+        "0.75, words, query", "0.7, words, query"
+    )
+    monkeypatch.setattr(changed, "git", lambda *words: before)
+    plan = changed.Plan(["utils/plots/scenes.py"], "HEAD")
+    assert {page.stem for page in plan.store} == {"attention_in_an_hour"}
 
 
 BEFORE = 'def f(a):\n    """Do."""\n    b = [c for c in a] + x\n    return b\n'
