@@ -132,7 +132,7 @@ exercise_8_2 = Exercise(
     mistakes=TOP_K + SOFTMAX,
     cases=[
         Case(FIVE_LOGITS, 0.5),
-        Case(torch.tensor([-1.5, -0.5, -2.3]), 1.0, 1, note="only the best"),
+        Case(draw(3, 11), note="temperature and top_k left out"),
         Case(draw(5, 5, scale=2.0), 0.7, 3),
         Case(draw(2, 3, 11, scale=2.0), 1.6, 5),
         Case(draw(2, 7) - LOW, 1.3, 3, note=LOW_ROW),
