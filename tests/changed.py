@@ -53,9 +53,6 @@ TEST = "tests/test_{}.py".format
 QUICK = [*map(TEST, ("repository", "notebooks", "sections", "exercises"))]
 
 
-# ------------------------------------------------------------------- what to run
-
-
 class Plan:
     """What runs after a change of some files since a commit.
 
@@ -135,9 +132,6 @@ class Plan:
                 names = sorted(path.relative_to(ROOT).as_posix() for path in paths)
                 runs.append(options + names)
         return runs
-
-
-# ------------------------------------------------------------------- run
 
 
 def git(*args):

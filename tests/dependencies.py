@@ -97,10 +97,7 @@ def used_by(path):
 
 
 def users(path, apart=()):
-    """Return the files that use a file, directly or through others, and itself.
-
-    apart: files that are left out
-    """
+    """Return what uses a file, also through others, and itself; nothing of `apart`."""
     folders = ROOT / "utils", ROOT / "tests"
     files = {file for folder in folders for file in folder.rglob("*.py")}
     files = files.union(find_notebooks()) - {*apart}
@@ -127,11 +124,7 @@ def definitions_of(code):
 
 
 def names_touched(path, before, modules):
-    """Return the names in some modules that a change of one of them touches.
-
-    These are the names whose own code has changed, if any, and those whose code has
-    such a name in it.
-    """
+    """Return the names in some modules whose code has changed, or has such a name."""
     old, new = (definitions_of(code_of(path, text)) for text in (before, None))
     kept = {(name, ast.dump(node)) for name, node in old}
     changed = {name for name, node in new if (name, ast.dump(node)) not in kept}
