@@ -341,11 +341,11 @@ def formula(picture, words, query: Tensor, key: Tensor, value: Tensor, followed:
     query, key, value: (T, d_k) each
     followed: the number of the word with a frame
     """
-    _draw_formula(picture, 0.75, words, query, key, value, {"lit": followed})
+    draw_formula(picture, 0.75, words, query, key, value, {"lit": followed})
 
 
-def _draw_formula(picture, middle, words, query, key, value, lit):
-    """Draw causal attention of one head in a row, at this height."""
+def draw_formula(picture, middle, words, query, key, value, lit):
+    """Draw causal attention of one head in a row, with its middle at this height."""
     T, d_k = query.shape
     scores, mask = query @ key.mT / d_k**0.5, causal_mask(T)
     weights = masked_softmax(scores, mask)
@@ -356,82 +356,12 @@ def _draw_formula(picture, middle, words, query, key, value, lit):
     grids += [(4.18, 0.35, weights, "weight", "weights", lit | {"mask": mask})]
     grids += [(5.51, 0.25, value, "value", "v", {})]
     grids += [(6.2, 0.33, weights @ value, "output", "context", lit)]
-    _draw_product(picture, middle, ["×", "=", "mask →", "×", "="], *grids)
+    draw_product(picture, middle, ["×", "=", "mask →", "×", "="], *grids)
     picture.note((3.875, middle + 0.13), "softmax", align="center")
 
 
-@scene
-def layer(picture, words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=False):
-    """Draw the six steps of a layer of two heads, for a sentence `x` `(T, d_in)`.
-
-    matrices: W_query, W_key and W_value, with both heads side by side: (d_in, D)
-    out_proj: (D, D)
-    in_a_loop: whether the layer cuts with `chunk` and takes one head at a time
-    """
-    (T, D), lit = (len(x), len(out_proj)), {"lit": len(words) - 1}
-    rows, d_k, low = [x @ matrix for matrix in matrices], D // 2, 2.72
-    q, k, v = (part.view(T, 2, d_k).transpose(0, 1) for part in rows)
-    contexts = masked_softmax(q @ k.mT / d_k**0.5, causal_mask(T)) @ v
-    whole = f"(B, T, D) = {(1, T, D)}"
-    joined = contexts.transpose(0, 1).flatten(1)
-    start = 0.6, 0.25, x, "x", "x", {"rows": words} | lit
-    if in_a_loop:
-        low = 2.05
-        codes = [
-            "W_query(x)",
-            ".chunk(H, dim=-1)",
-            "softmax(masked(q @ k.mT / d_k**0.5))",
-        ]
-        codes += ["weights @ v", "torch.cat(heads, dim=-1)", "out_proj(joined)"]
-        shapes = [
-            whole,
-            f"H of (B, T, d_k) = {(1, T, d_k)}",
-            f"(B, T, T) = {(1, T, T)}",
-        ]
-        shapes += [f"(B, T, d_k) = {(1, T, d_k)}", whole, whole]
-        grids = [start, (2.0, 0.27, matrices[0], None, "W_query", {})]
-        grids += [(3.45, 0.27, rows[0], "query", "queries", lit)]
-        grids += [
-            (5.2 + 0.8 * i, 0.27, q[i], "query", f"head {i}", lit) for i in (0, 1)
-        ]
-        _draw_product(picture, 1.2, ["×", "=", "chunk →", " "], *grids)
-    else:
-        codes = ["W_query(x)", ".view(B, T, H, d_k).transpose(1, 2)"]
-        codes += ["softmax(masked(q @ k.mT / d_k**0.5))", "weights @ v"]
-        codes += [".transpose(1, 2).flatten(2)", "out_proj(joined)"]
-        cut = f"(B, H, T, d_k) = {(1, 2, T, d_k)}"
-        shapes = [
-            whole,
-            f"{(1, T, 2, d_k)}, then {cut}",
-            f"(B, H, T, T) = {(1, 2, T, T)}",
-        ]
-        shapes += [cut, whole, whole]
-        grids = [start, (2.36, 0.27, rows[0], "query", "queries", lit)]
-        halves = [(0.27, q[i], "query", f"head {i}", lit) for i in (0, 1)]
-        grids += [(4.07, *halves[0]), (4.73, *halves[1])]
-        _draw_product(picture, 1.45, ["W_query →", "view →", " "], *grids)
-        picture.sign((5.75, 1.45), "transpose →")
-        for half, middle in zip(halves, (1.02, 2.12)):
-            _draw_product(picture, middle, "", (6.22, *half))
-    end = low + 2.95
-    places = [(0.15, 0.1), (2.6, 0.1), (0.15, low), (4.3, low), (0.15, end), (4.3, end)]
-    style = {"family": "DejaVu Sans Mono", "ha": "left"}
-    for number, ((x, y), code, shape) in enumerate(zip(places, codes, shapes), start=1):
-        picture.step((x, y), number)
-        picture.write(x + 0.18, y, code, **style)
-        picture.write(x + 0.18, y + 0.19, shape, color=GREY, **style)
-    for head, middle in enumerate((low + 1.06, low + 2.31)):
-        _draw_formula(picture, middle, words, q[head], k[head], v[head], lit)
-        ground = Box(0.15, middle - 0.42, 6.65, T * LINE - 0.06)
-        picture.shelf(ground, f"head {head}", "memory")
-    grids = [(0.6, 0.38, joined, "output", "joined", {"rows": words} | lit)]
-    grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
-    grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
-    _draw_product(picture, end + 0.48 + D * LINE / 2, "×=", *grids)
-
-
-def _draw_product(picture, middle, signs, *grids):
-    """Draw grids at one height, with signs between them."""
+def draw_product(picture, middle, signs, *grids):
+    """Draw grids around one height, with signs between them."""
     boxes = []
     for left, cell, values, role, name, style in grids:
         at = left, middle - len(values) * LINE / 2

@@ -20,7 +20,15 @@ from utils.plots.publishing import (
     to_names,
     visible,
 )
-from utils.plots.scenes import LANES, MIDDLES, SHARED, SUMMED, draw_attention
+from utils.plots.scenes import (
+    LANES,
+    MIDDLES,
+    SHARED,
+    SUMMED,
+    draw_attention,
+    draw_formula,
+    draw_product,
+)
 from utils.plots.steps import in_steps
 from utils.plots.theme import GREY, INK, OWNERS, WIDTH
 from utils.tokenizer import decode_bpe, encode_bpe
@@ -355,6 +363,107 @@ def causal_rows(scores: Tensor, words):
 
 
 # --- 06 ---------------------------------------------------------------------------
+
+
+@in_steps
+def layer(words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=False):
+    """Show the six steps of a layer of two heads, below a map of the whole.
+
+    x: (T, d_in)
+    matrices: W_query, W_key and W_value, with both heads side by side: (d_in, D)
+    out_proj: (D, D)
+    in_a_loop: whether the layer cuts with `chunk` and takes one head at a time
+    """
+    (T, D), lit = (len(x), len(out_proj)), {"lit": len(words) - 1}
+    rows, d_k = [x @ matrix for matrix in matrices], D // 2
+    q, k, v = (part.view(T, 2, d_k).transpose(0, 1) for part in rows)
+    weights = masked_softmax(q @ k.mT / d_k**0.5, causal_mask(T))
+    joined, whole = (weights @ v).transpose(0, 1).flatten(1), f"{(1, T, D)}"
+    softmax, named = "softmax(masked(q @ k.mT / d_k**0.5))", {"rows": words}
+    if in_a_loop:
+        cut = ".chunk(H, dim=-1)", f"H of (B, T, d_k) = {(1, T, d_k)}"
+        scores, mixed = f"(B, T, T) = {(1, T, T)}", f"(B, T, d_k) = {(1, T, d_k)}"
+        join = "torch.cat(heads, dim=-1)"
+    else:
+        heads = f"(B, H, T, d_k) = {(1, 2, T, d_k)}"
+        cut = ".view(B, T, H, d_k).transpose(1, 2)", f"{(1, T, 2, d_k)}, then {heads}"
+        scores, mixed = f"(B, H, T, T) = {(1, 2, T, T)}", heads
+        join = ".transpose(1, 2).flatten(2)"
+    whole = f"(B, T, D) = {(1, T, D)}"
+    made, both = ("W_query(x)", whole), [(softmax, scores), ("weights @ v", mixed)]
+    found = [words[head[-1].argmax()] for head in weights]
+    inside = [INSIDE.format(head=i, last=words[-1], found=found[i]) for i in (0, 1)]
+    states = [([1, 2], (made, cut), CUT)]
+    states += [([3, 4], both, text) for text in inside]
+    states += [([5, 6], ((join, whole), ("out_proj(joined)", whole)), JOINED)]
+    for number, (steps, codes, text) in enumerate(states):
+        picture = Picture()
+        _draw_layer_map(picture, steps, number - 1)
+        for step, code, left in zip(steps, codes, (0.15, 2.6 if number == 0 else 4.3)):
+            picture.step((left, 1.6), step)
+            for y, line, color in zip((1.6, 1.79), code, ("black", GREY)):
+                style = {"family": "DejaVu Sans Mono", "ha": "left"}
+                picture.write(left + 0.18, y, line, color=color, **style)
+        middle = 2.27 + D * LINE / 2
+        if number == 0:
+            grids = [(0.6, 0.25, x, "x", "x", named | lit)]
+            grids += [(2.0, 0.27, matrices[0], None, "W_query", {})]
+            grids += [(3.45, 0.27, rows[0], "query", "queries", lit)]
+            grids += [
+                (5.2 + 0.8 * i, 0.27, q[i], "query", f"head {i}", lit) for i in (0, 1)
+            ]
+            draw_product(picture, middle, ["×", "=", "cut →", " "], *grids)
+        elif number < 3:
+            head = number - 1
+            draw_formula(picture, middle, words, q[head], k[head], v[head], lit)
+        else:
+            grids = [(0.6, 0.38, joined, "output", "joined", named | lit)]
+            grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
+            grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
+            draw_product(picture, middle, "×=", *grids)
+        yield picture, text
+
+
+def _draw_layer_map(picture, steps, head):
+    """Draw the parts of a layer of two heads, pale except those of these steps.
+
+    head: the one whose steps they are, if they are the third and the fourth
+    """
+
+    def draw(step, at, text, size, kind="op", is_now=None):
+        picture.is_pale = not (step in steps if is_now is None else is_now)
+        box = picture.block(at, text, kind, size=size)
+        picture.step((box.x, box.y), step)
+        return box
+
+    picture.is_pale = True
+    start = picture.word((0.3, 0.75), "x")
+    made = draw(1, (0.75, 0.34), "W_query\nW_key\nW_value", (0.85, 0.82), "learned")
+    cut = draw(2, (1.95, 0.6), "cut", (0.6, 0.3))
+    join = draw(5, (5.0, 0.6), "join", (0.6, 0.3))
+    last = draw(6, (5.85, 0.6), "out_proj", (0.85, 0.3), "learned")
+    picture.is_pale = True
+    picture.chain(start, made, cut)
+    picture.wire(join, last)
+    for i, y in enumerate((0.3, 0.92)):
+        compare = draw(3, (2.95, y), "compare", (0.9, 0.3), is_now=head == i)
+        mix = draw(4, (4.15, y), "mix", (0.5, 0.3), is_now=head == i)
+        picture.is_pale = True
+        picture.chain(cut, compare, mix, join)
+        picture.note((3.17, y - 0.12), f"head {i}")
+    picture.is_pale = False
+
+
+CUT = (
+    "One product gives each word the queries of both heads, in one row, which is cut "
+    "into a part for each head. Keys and values are made and cut in the same way."
+)
+INSIDE = "Head {head} compares its queries with its keys, and mixes its values: {last} "
+INSIDE += "takes from {found}."
+JOINED = (
+    "The contexts of both heads are put side by side again, and a matrix computes with "
+    "the numbers of both."
+)
 
 
 @in_steps
