@@ -40,10 +40,8 @@ ASKED = {
 # Labels in 00 and in *Attention in an hour*, and which exercise each is elsewhere.
 HOUR = {"1": "3.1", "2": "5.1", "3": "6.3"}
 BORROWED = {"0.1": "3.3"} | HOUR
-PARTS = {
-    "0.1": " in 00",
-    "3": " in an hour",
-}  # asked in part, and recorded with this ending
+# Asked in part, and recorded with this ending.
+PARTS = {"0.1": " in 00", "3": " in an hour"}
 HOUR_PAGE = "attention_in_an_hour.ipynb"
 NUMBERED = [f"{page}.ipynb" for page in ASKED if "deeper" not in page]
 EXCURSIONS = "15", "16"  # numbered, but the course ends before them
@@ -68,8 +66,7 @@ def tasks() -> list[Task]:
 
 def hour_tasks() -> list[Task]:
     """Return what *Attention in an hour* asks."""
-    names = {label: record_name(label, find_exercise(label)) for label in HOUR}
-    return [Task(name, label, HOUR_PAGE) for label, name in names.items()]
+    return [Task(record_name(id, find_exercise(id)), id, HOUR_PAGE) for id in HOUR]
 
 
 def record_name(label: str, exercise) -> str:

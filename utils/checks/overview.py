@@ -16,31 +16,23 @@ QUESTION = re.compile(
 )
 FOLDED = "{}\n\n<details><summary>Answer</summary>\n\n{}\n\n</details>"
 MAIN, DEEPER = "The course", "Deeper, each after its notebook and none of them needed"
-LIST = '<ul style="list-style: none; padding: 0; margin: 4px 0 8px; display: grid; gap: 6px; grid-template-columns: repeat(auto-fill, minmax(17em, 1fr))">{}</ul>'
+LIST = '<ul style="list-style: none; padding: 0; margin: 2px 0 6px; display: grid; gap: 4px; grid-template-columns: repeat(auto-fill, minmax(min(23em, 100%), 1fr)); font-size: 0.93em">{}</ul>'
 GROUP = f"<div><b>{{}}</b></div>{LIST}"
 FOLDED_GROUP = f"<details><summary><b>{{}}</b></summary>{LIST}</details>"
-TILE = '<li style="padding: 1px 8px; border: 2px solid {color}; border-radius: 4px">{link}<br><span style="{look}">{state}</span></li>'
+TILE = '<li style="display: flex; justify-content: space-between; flex-wrap: wrap; padding: 0 6px; border: 2px solid {color}; border-radius: 4px"><span>{link}</span> <span style="{look}">{state}</span></li>'
 BADGE = "background: {}; color: #fff; border-radius: 4px; padding: 0 6px"
 NOTHING = "Three questions a day come here, from the notebooks in which you have passed an exercise, except the last of them."
 
 
 def progress():
-    """Show what has passed of each notebook, and the minutes that it takes."""
-    tasks, passed = catalogue.tasks(), records.load()
-    hour = catalogue.hour_tasks()
+    """Show what has passed of each notebook, its minutes, and at the end what is next."""
+    tasks, hour, passed = catalogue.tasks(), catalogue.hour_tasks(), records.load()
     left = [task for task in tasks if task.name not in passed]
-    count = len(tasks) - len(left)
-    text, where, link = f"{count} of {len(tasks)} exercises passed", "", ""
-    if left:
-        task = _choose_next(tasks, left, records.latest({*_own(tasks)}))
-        text += f". Next: {task.label} in "
-        where, link = _title(task.page), _link(task.page)
-    bar = f'<progress value="{count}" max="{len(tasks)}"></progress>'
-    lines, html = [f"{text}{where}."], [f"{bar} {text}{link}."]
+    lines, html = [], []
     for name, pages in _groups().items():
         asked = [task for task in tasks + hour if task.page in pages]
         still = [task for task in asked if task.name not in passed]
-        heading = f"{name}: {_count(asked, still)}{'' if still else ' ✓'}"
+        heading = f"{name}: {_count(asked, still)} passed{'' if still else ' ✓'}"
         if name == MAIN and still:
             heading += f", about {_hours(pages, asked, left)} left"
         lines, tiles = [*lines, "", heading], []
@@ -51,7 +43,22 @@ def progress():
             tiles.append(_tile(page, before, state, *both))
         template = FOLDED_GROUP if name == DEEPER else GROUP
         html.append(template.format(heading, "".join(tiles)))
-    show("\n".join(lines), "".join(html))
+    count = len(tasks) - len(left)
+    text = rich = f"{count} of {len(tasks)} exercises passed."
+    for words, task in _goals(tasks, left):
+        text += f" {words}: {task.label} in {_title(task.page)}."
+        rich += f" {words}: {task.label} in {_link(task.page)}."
+    html.append(f'<progress value="{count}" max="{len(tasks)}"></progress> {rich}')
+    show("\n".join([*lines[1:], "", text]), "".join(html))
+
+
+def _goals(tasks, left):
+    """Return the next task, and the first one of the course that was left out before it."""
+    if not left:
+        return []
+    task = _choose_next(tasks, left, records.latest(_own(tasks)))
+    is_before = left[0] != task and left[0].page[:2] <= _number(task.page)
+    return [("Next", task)] + [("Still open before it", left[0])] * is_before
 
 
 def _groups():
@@ -68,11 +75,9 @@ def _groups():
 
 def _tile(page, before, state, asked, still):
     """Return a notebook of the map: green if all has passed, orange if it's begun."""
-    color, look = NOT_ATTEMPTED[2], ""
-    if len(still) < len(asked):
-        color = NOT_YET[2] if still else PASSED[2]
-        look = BADGE.format(color)
-    link = before + _link(page, "")
+    is_begun, link = len(still) < len(asked), before + _link(page, "")
+    color = ((NOT_YET if still else PASSED) if is_begun else NOT_ATTEMPTED)[2]
+    look = BADGE.format(color) if is_begun else ""
     return TILE.format(color=color, link=link, look=look, state=state)
 
 
@@ -82,11 +87,11 @@ def _state(page, asked, still):
         return f"{_count(asked, still)} ✓"
     state = _count(asked, still) if asked else "no exercises"
     minutes = catalogue.read_opening(page)[1]
-    return f"{state}, {minutes} minutes" if minutes else state  # 0 if it has been moved
+    return f"{state}, {minutes} min" if minutes else state  # 0 if it has been moved
 
 
 def _count(asked, left):
-    return f"{len(asked) - len(left)} of {len(asked)} passed"
+    return f"{len(asked) - len(left)} of {len(asked)}"
 
 
 def _hours(pages, asked, left):
@@ -101,10 +106,9 @@ def _hours(pages, asked, left):
 
 def _link(page, prefix="Deeper: "):
     """Return a link to a notebook, with its title; its title if it has been moved."""
-    if not (NOTEBOOKS / page).exists():
-        return escape(_title(page, prefix))
-    link = os.path.relpath(NOTEBOOKS / page).replace(os.sep, "/")
-    return f'<a href="{link}">{escape(_title(page, prefix))}</a>'
+    title, path = escape(_title(page, prefix)), NOTEBOOKS / page
+    link = os.path.relpath(path).replace(os.sep, "/")
+    return f'<a href="{link}">{title}</a>' if path.exists() else title
 
 
 def _title(page, prefix="Deeper: "):
@@ -135,33 +139,33 @@ def _choose_next(tasks, left, latest):
     if latest not in names:
         return left[0]
     place = names.index(latest)
-    here = tasks[place].page
-    is_deeper = here.startswith("deeper/")
-    number = catalogue.deeper_notebooks()[here] if is_deeper else here[:2]
+    here, number = tasks[place].page, _number(tasks[place].page)
     chosen = [task for task in tasks[place:] + tasks[:place] if task.page == here]
     chosen += [task for task in tasks if number < task.page < catalogue.EXCURSIONS[0]]
     return next((task for task in chosen if task in left), left[0])
 
 
+def _number(page):
+    """Return the number of a notebook, for a deeper one that of the one before it."""
+    return catalogue.deeper_notebooks()[page] if "deeper" in page else page[:2]
+
+
 def _own(tasks):
     """Return the names of the tasks that *Attention in an hour* doesn't ask."""
-    others = {task.name for task in catalogue.hour_tasks()}
-    return [task.name for task in tasks if task.name not in others]
+    return {task.name for task in tasks} - {t.name for t in catalogue.hour_tasks()}
 
 
 def recall():
     """Show three questions of notebooks before the last one where something has passed."""
     tasks, passed = catalogue.tasks(), records.load()
-    pages = {task.page for task in tasks if task.name in passed & {*_own(tasks)}}
+    pages = {task.page for task in tasks if task.name in passed & _own(tasks)}
     last = max((page for page in pages if "deeper" not in page), default="")
     pages = {page for page in pages if page < last or "deeper" in page}
     questions = [question for page in sorted(pages) for question in _questions(page)]
     random.Random(datetime.date.today().isoformat()).shuffle(questions)
     parts = [f"**{n}.** {text}" for n, text in enumerate(questions[:3], 1)]
-    if parts:
-        show("\n\n".join(parts), "\n\n".join(parts), "text/markdown")
-    else:
-        show(NOTHING, f"<p>{NOTHING}</p>")
+    text = "\n\n".join(parts)
+    show(*(text, text, "text/markdown") if parts else (NOTHING, f"<p>{NOTHING}</p>"))
 
 
 def _questions(page):

@@ -26,8 +26,7 @@ def _read_lines():
 
 def latest(names: set[str]) -> str | None:
     """Return which of these names passed last, or None."""
-    passed = [name for name in _read_lines() if name in names]
-    return passed[-1] if passed else None
+    return next((name for name in reversed(_read_lines()) if name in names), None)
 
 
 def add(name: str):
