@@ -69,7 +69,7 @@ PDF = "attention.pdf"
 LINK = '\n\n<a href="{file}" download>{text}</a>\n'
 # What JupyterLab folds, and the tags that MyST-NB reads instead.
 FOLDS = {"source_hidden": "hide-input", "outputs_hidden": "hide-output"}
-NO_PAGE = re.compile(r"(?<!!)\[([^]]+)\]\((?!https?:|notebooks/.+\.ipynb\)).+?\)")
+NO_PAGE = re.compile(r"(?<!!)\[([^]]+)\]\((?!https?:|#|notebooks/.+\.ipynb\)).+?\)")
 # In a container Chromium has no sandbox; the pages need no network.
 PRINT = "--headless --no-sandbox --disable-gpu --disable-background-networking "
 PRINT += "--no-pdf-header-footer --generate-pdf-document-outline"
