@@ -175,6 +175,6 @@ def _questions(page):
         cells = ["".join(cell["source"]) for cell in read_cells(page)]
     except (OSError, ValueError, LookupError, TypeError):  # moved, or damaged
         return []
-    text = "\n".join(cell for cell in cells if cell.startswith("## Recall"))
+    text = "\n".join(cells).partition("## Recall")[2]
     pairs = QUESTION.findall(text)
     return [FOLDED.format(f"*{title}*: {asked}", answer) for asked, answer in pairs]
