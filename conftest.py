@@ -6,6 +6,7 @@ import tempfile
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, coalesce_streams
 
+from tests.repository import LONG
 from tests.tolerance import settled
 
 # Set before any worker or kernel starts, so that all of them inherit it: one thread
@@ -24,25 +25,6 @@ def pytest_addoption(parser):
     """Add the option of the full run; see tests/README.md."""
     every = "leave nothing out, and run each test on every notebook instead of a sample"
     parser.addoption("--full", action="store_true", help=every)
-
-
-# What takes long and tests a single part, left out of the quick run: CI runs it, and
-# `tests.changed` does if a change touches that part.
-LONG = [
-    "notebooks/deeper",
-    "notebooks/solutions",
-    "tests/test_answers.py",
-    "tests/test_checks.py",
-    "tests/test_contributing.py",
-    "tests/test_experiments.py",
-    "tests/test_lab.py",
-    "tests/test_launch.py",
-    "tests/test_mistakes.py",
-    "tests/test_parallel.py",
-    "tests/test_setup.py",
-    "tests/test_plot_steps.py",
-    "tests/test_site.py",
-]
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -1,17 +1,21 @@
 """Run and store notebooks, and write the course's address.
 
-    python -m tests.notebooks execute [notebook ...]
+    python -m tests.notebooks execute [NOTEBOOK ...]
+    python -m tests.notebooks redraw [NOTEBOOK ...]
     python -m tests.notebooks address https://github.com/OWNER/REPOSITORY [VERSION]
 
 `execute` runs notebooks from top to bottom and stores what they print; without
-names it takes all of them. `address` writes where the course lives, and the branch
+names it takes all of them. `redraw` does so too, and stores each figure that looks
+different from the stored one. `address` writes where the course lives, and the branch
 or tag that a notebook fetches, into pyproject.toml and the setup cells, and the links
 to Colab and to the pages into the notebooks and the README. Before it has run there
 are no such links.
 """
 
 import argparse
-import ast
+import base64
+import hashlib
+import io
 import os
 import re
 import subprocess
@@ -20,10 +24,10 @@ import tempfile
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import CodeType
 
 import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
+from PIL import Image
 
 from tests.repository import ROOT
 from tests.tolerance import agree, printed
@@ -260,40 +264,41 @@ def write_minutes():
 # ------------------------------------------------------------------- execute
 
 
-def names_in(code):
-    """Return the global names and the attributes that some code uses."""
-    inner = [const for const in code.co_consts if isinstance(const, CodeType)]
-    return {*code.co_names}.union(*map(names_in, inner))
+def pixels(encoded):
+    """Return a hash of the pixels of an image, which base64 stands for."""
+    image = Image.open(io.BytesIO(base64.b64decode(encoded)))
+    return hashlib.sha256(image.convert("RGB").tobytes()).hexdigest()
 
 
-def keep_stored(notebook, stored, changed=()):
-    """Put back stored outputs; return the cells that differ for no known reason.
+def figures(cell):
+    """Return the HTML of each figure of a cell, with hashes of the pixels."""
+    shown = [output.get("data", {}) for output in cell.get("outputs", [])]
+    pages = [data["text/html"] for data in shown if "image/png" in data]
+    image = r"data:image/\w+;base64,([\w+/=]+)"  # of a slider one for each state
+    return [re.sub(image, lambda found: pixels(found[1]), page) for page in pages]
 
-    A cell is affected by a change if its code is new, or if it uses a name of `changed`
-    or of an affected cell. Elsewhere text and figures stay if they agree with the new
-    ones, because processors differ in the last digits. An affected cell keeps only
-    printed text that agrees, and not next to a figure, because both show the same.
+
+def keep_stored(notebook, stored, redraw=False):
+    """Put back stored outputs; return the unchanged cells that have a new one.
+
+    A cell keeps its outputs if its text agrees with the new one. Its figures may differ
+    then, because processors differ in the last digits. But with `redraw`, and after a
+    cell whose code is new, figures have to look the same.
     """
     old = {cell.source: cell for cell in stored.cells if cell.cell_type == "code"}
-    changed, variables, unexplained = {*changed}, set(), []
+    renewed = []
     for cell in [cell for cell in notebook.cells if cell.cell_type == "code"]:
-        tree, before = ast.parse(as_python(cell.source)), old.get(cell.source)
-        used = names_in(compile(tree, "a cell", "exec"))
-        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-        variables |= {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
-        functions = {node.name for node in tree.body if hasattr(node, "name")}
-        tolerance = cell.metadata.get("tolerance")
+        before = old.get(cell.source)
+        if before is None:
+            redraw = True
+            continue
+        agrees = agree(printed(cell), printed(before), cell.metadata.get("tolerance"))
         is_ignored = "nbval-ignore-output" in cell.metadata.get("tags", [])
-        is_same = before and agree(printed(cell), printed(before), tolerance)
-        is_affected = before is None or bool(used & changed)
-        shows_data = any("data" in output for output in cell.outputs)
-        if before and is_ignored or is_same and not (is_affected and shows_data):
+        if is_ignored or agrees and not (redraw and figures(cell) != figures(before)):
             cell.outputs = before.outputs
-        elif not is_affected:
-            unexplained.append(cell)
-        if is_affected or cell in unexplained:
-            changed |= functions | used & variables
-    return unexplained
+        else:
+            renewed.append(cell)
+    return renewed
 
 
 def run_cells(notebook, folder, **env):
@@ -333,11 +338,10 @@ def read_committed(path):
     return nbformat.reads(content.decode(), as_version=4)
 
 
-def execute_one(path, changed=()):
+def execute_one(path, redraw=False):
     """Run and store one notebook, and say so; return whether a cell failed.
 
-    changed: names of `utils` that explain new outputs. Nothing is stored if a cell
-    fails.
+    Nothing is stored if a cell fails. For `redraw` see `keep_stored`.
     """
     notebook, stored = nbformat.read(path, as_version=4), read_committed(path)
     home = read_home()
@@ -347,21 +351,24 @@ def execute_one(path, changed=()):
     except Exception as error:  # a failing cell, a dead kernel or a timeout
         print(f"FAILED, left as it was: {path}\n{type(error).__name__}: {error}")
         return True
+    renewed = keep_stored(notebook, stored, redraw)
+    before = {figure for cell in stored.cells for figure in figures(cell)}
+    num_new = sum(f not in before for cell in notebook.cells for f in figures(cell))
+    prepare(notebook, path, home)  # once more: now there are figures to count
+    store(notebook, path)
     minutes = round(reading_minutes(notebook))
     limit = f" of {LONGEST}" * (path.parent.name != "solutions")
-    lines = [f"{path.stem}: {minutes}{limit} minutes"]
+    lines = [f"{path.stem}: {minutes}{limit} minutes, new figures: {num_new}"]
     for cell in sorted(notebook.cells, key=cell_minutes)[:-6:-1]:
         if limit and minutes > LONGEST:
             lines.append(f"  {cell_minutes(cell):.1f} of them: {cell.source[:60]!r}")
-    for cell in keep_stored(notebook, stored, changed):
-        lines.append(f"  [{cell.execution_count}] is unchanged, but its output is new")
-    prepare(notebook, path, home)  # once more: now there are figures to count
-    store(notebook, path)
+    for cell in renewed:
+        lines.append(f"  [{cell.execution_count}] has a new output and its old code")
     print("\n".join(lines), flush=True)
     return False
 
 
-def execute(paths, changed=()):
+def execute(paths, redraw=False):
     """Run and store notebooks, two at a time, and their minutes; return how many fail.
 
     00 comes last, because it lists the minutes of all, and again if its own are new.
@@ -369,12 +376,11 @@ def execute(paths, changed=()):
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     others = [path for path in paths if path != START]
     with ThreadPoolExecutor(2) as pool:
-        failed = sum(pool.map(lambda path: execute_one(path, changed), others))
+        failed = sum(pool.map(lambda path: execute_one(path, redraw), others))
     if write_minutes() or START in paths:
-        changed = {*changed, "progress"}  # which shows the minutes
-        failed += execute_one(START, changed)
+        failed += execute_one(START, redraw)
         if write_minutes():
-            execute_one(START, changed)
+            execute_one(START, redraw)
     return failed
 
 
@@ -405,7 +411,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("execute", help="run and store notebooks")
-    run.add_argument("notebooks", nargs="*", type=Path, help="default: all")
+    redraw = commands.add_parser("redraw", help="the same, with all new figures")
+    for command in run, redraw:
+        command.add_argument("notebooks", nargs="*", type=Path, help="default: all")
     move = commands.add_parser("address", help="write where the course lives")
     move.add_argument("url")
     branch = "branch or tag that the notebooks belong to (default: as it is)"
@@ -414,7 +422,7 @@ def main():
     if given.command == "address":
         return write_home(given.url, given.version)
     paths = [path.resolve() for path in given.notebooks] or find_notebooks()
-    return execute(paths)
+    return execute(paths, given.command == "redraw")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,23 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+# What takes long and tests a single part, left out of the quick run: CI runs it, and
+# `tests.changed` does if a change concerns that part.
+LONG = [
+    "notebooks/deeper",
+    "notebooks/solutions",
+    "tests/test_answers.py",
+    "tests/test_checks.py",
+    "tests/test_contributing.py",
+    "tests/test_experiments.py",
+    "tests/test_lab.py",
+    "tests/test_launch.py",
+    "tests/test_mistakes.py",
+    "tests/test_parallel.py",
+    "tests/test_setup.py",
+    "tests/test_plot_steps.py",
+    "tests/test_site.py",
+]
 
 
 def files():

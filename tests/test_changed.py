@@ -1,91 +1,119 @@
 """What `tests.changed` runs after a change, and which stored outputs stay."""
 
-import re
+import base64
+import io
+import subprocess
+import sys
 
 import nbformat
 import pytest
+from PIL import Image
 
-from tests import changed, dependencies
-from tests.notebooks import keep_stored
+from tests import changed
+from tests.notebooks import figures, keep_stored
+from tests.repository import ROOT, make_course, make_repository
 
-# A file that is new, and a part of what runs for it.
+# A changed file, the notebooks that are stored for it, and the long tests that run.
 ROWS = """
-data/story.txt | everything
-conftest.py | everything
-notebooks/deleted.ipynb | everything
-notebooks/08_tiny_gpt.ipynb | store 08_tiny_gpt, compare copying_heads, test_seeds
-utils/data.py | compare search_and_summary, more 08_tiny_gpt, test_borders
-utils/plots/theme.py | store 10_positions, store 00_start_here, test_plots
-utils/checks/shared/masks.py | test_mistakes, test_checks
-utils/checks/exercises/embeddings.py | store 00_start_here, compare 02_embeddings
-tests/small_layers.py | test_layers, test_latent
-.ci/site.py | test_site
+utils/attention.py | |
+conftest.py | |
+notebooks/deleted.ipynb | |
+notebooks/deeper/dna.ipynb | notebooks/deeper/dna.ipynb |
+utils/checks/reader.py | | answers checks mistakes
+utils/checks/exercises/embeddings.py | 00 | answers checks mistakes
+utils/checks/catalogue.py | 00 | answers checks mistakes
+tests/test_lab.py | | lab
+tests/test_model.py | |
+.ci/site.py | | site
+CONTRIBUTING.md | | contributing
 """
 
 
 @pytest.mark.parametrize("row", ROWS.strip().splitlines())
-def test_a_changed_file_selects_what_it_concerns(row, monkeypatch):
-    monkeypatch.setattr(changed, "git", lambda *words: "")  # no file was there before
-    file, expected = row.split(" | ")
-    plan = changed.Plan([file], "HEAD")
-    selected = " ".join(w for run in plan.pytest_runs() for w in run or ["everything"])
-    for verb in ("store", "compare", "more"):
-        selected += " ".join(f"{verb} {path.stem}" for path in getattr(plan, verb))
-    assert all(words in selected for words in expected.split(", "))
-    assert ("everything" in expected) == ("everything" in selected)
-    assert len(plan.compare) <= 3
+def test_a_changed_file_selects_what_it_concerns(row):
+    file, stored, long = (cell.strip() for cell in row.split("|"))
+    notebooks, [quick, *others] = changed.plan([file])
+    assert notebooks == stored.replace("00", changed.START).split()
+    assert others == ([[*map(changed.TEST, long.split())]] if long else [])
+    assert bool(quick) == file.endswith((".ipynb", ".md"))
 
 
-def test_what_other_files_draw_with_a_changed_one_is_redrawn(monkeypatch):
-    monkeypatch.setattr(changed, "git", lambda *words: "")
-    plan = changed.Plan(["utils/plots/chart.py"], "HEAD")
-    # Of the module itself, of a module of `utils`, and of a notebook.
-    assert plan.redrawn >= {"heat", "replace_tokens", "draw_stream"}
+def test_every_row_names_long_tests_and_every_form_test_is_there():
+    long = {*map(changed.TEST, " ".join(changed.LONG_FOR.values()).split())}
+    assert long <= {*changed.LONG}
+    assert [t for t in [*long, *changed.FORM] if not (ROOT / t).exists()] == []
 
 
-def test_only_notebooks_with_a_figure_of_the_changed_function_are_stored(monkeypatch):
-    path = changed.ROOT / "utils/plots/scenes.py"
-    before = path.read_text(encoding="utf-8").replace(
-        "0.75, words, query", "0.7, words, query"
+def run(folder, *words):
+    command = [sys.executable, "-m", "tests.changed", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_without_a_base_or_with_a_wrong_one_it_says_what_to_name(tmp_path):
+    make_course(tmp_path)
+    for words, reason in (
+        ([], "no branch main is here"),
+        (["x"], "no commit is named x"),
+    ):
+        code, text = run(tmp_path, *words)
+        assert code == 2 and "for example HEAD" in text and reason in text
+
+
+def test_nothing_changed_is_not_taken_for_a_change_that_holds(tmp_path):
+    make_repository(tmp_path)
+    code, text = run(tmp_path)
+    assert code == 1 and "Nothing differs" in text and "(all)" in text
+
+
+def test_a_syntax_error_is_reported_by_ruff_in_a_line_and_nothing_else_runs(tmp_path):
+    make_repository(tmp_path)
+    (tmp_path / "utils/files.py").write_text("def f(:\n")
+    code, text = run(tmp_path)
+    assert code == 1 and "utils/files.py:1:7" in text and "Traceback" not in text
+    assert text.endswith(
+        "Ruff found this; nothing else ran. `ruff format` corrects layout.\n"
     )
-    monkeypatch.setattr(changed, "git", lambda *words: before)
-    plan = changed.Plan(["utils/plots/scenes.py"], "HEAD")
-    assert {page.stem for page in plan.store} == {"attention_in_an_hour"}
 
 
-BEFORE = 'def f(a):\n    """Do."""\n    b = [c for c in a] + x\n    return b\n'
+def encoded(color):
+    buffer = io.BytesIO()
+    Image.new("RGB", (2, 2), color).save(buffer, "png")
+    return base64.b64encode(buffer.getvalue()).decode()
 
 
-@pytest.mark.parametrize("old", ["b", "Do", "a", "x"])
-@pytest.mark.parametrize("new", ["c", "other"])
-def test_only_another_local_variable_or_docstring_is_no_change(old, new, tmp_path):
-    path = tmp_path / "module.py"
-    path.write_text(re.sub(rf"\b{old}\b", new, BEFORE))
-    assert dependencies.differ(path, BEFORE) is (old in ("a", "x"))
+def notebook(text, color, *before):
+    """Return a notebook with a cell that prints and draws, after cells with a code."""
+    html = f'<img alt="a" src="data:image/png;base64,{encoded(color)}">'
+    bundle = {"text/plain": "a", "image/png": encoded("white"), "text/html": html}
+    cell = nbformat.v4.new_code_cell("draw()", metadata={"tolerance": 0.05})
+    cell.outputs = [
+        nbformat.v4.new_output("stream", text=text),
+        nbformat.v4.new_output("display_data", bundle),
+    ]
+    cells = [*map(nbformat.v4.new_code_cell, before), cell]
+    return nbformat.v4.new_notebook(cells=cells)
 
 
-def test_a_magic_is_code_and_what_is_no_python_a_change(tmp_path):
-    path = tmp_path / "page.ipynb"
-    cells = [nbformat.v4.new_code_cell(line) for line in ("%time f()", "!ls")]
-    text = nbformat.writes(nbformat.v4.new_notebook(cells=cells))
-    path.write_text(text)
-    assert dependencies.used_by(path) == set() and not dependencies.differ(path, text)
-    assert dependencies.differ(path, text.replace("!ls", "f("))
-
-
-def notebook(text):
-    output = nbformat.v4.new_output("stream", text=text)
-    cell = nbformat.v4.new_code_cell("print(f())", outputs=[output])
-    cell.metadata["tolerance"] = 0.05
-    return nbformat.v4.new_notebook(cells=[cell])
-
-
-# What f() gave before is 1.00; is that kept, and if not, is there a reason?
+# The cell printed 1.00 before, and drew in red. Are its stored outputs kept?
 @pytest.mark.parametrize(
-    "new, names, kept, explained",
-    [("1.02", [], True, True), ("1.2", [], False, False), ("1.2", ["f"], False, True)],
+    "text, color, before, redraw, is_kept",
+    [
+        ("1.02", "blue", [], False, True),
+        ("1.02", "blue", [], True, False),
+        ("1.02", "red", [], True, True),
+        ("1.02", "blue", ["new code"], False, False),
+        ("1.02", "red", ["new code"], False, True),
+        ("1.20", "red", [], False, False),
+    ],
 )
-def test_a_stored_output_stays_if_the_new_one_agrees(new, names, kept, explained):
-    ran, stored = notebook(new), notebook("1.00")
-    assert (keep_stored(ran, stored, names) == []) is explained
-    assert (ran.cells[0].outputs == stored.cells[0].outputs) is kept
+def test_an_output_stays_if_it_agrees(text, color, before, redraw, is_kept):
+    new, stored = notebook(text, color, *before), notebook("1.00", "red")
+    renewed = keep_stored(new, stored, redraw)
+    assert (new.cells[-1].outputs == stored.cells[0].outputs) is is_kept
+    assert renewed == ([] if is_kept else new.cells[-1:])
+
+
+def test_a_figure_differs_if_one_of_its_states_does():
+    first, second = (notebook("1", color).cells[0] for color in ("red", "blue"))
+    assert figures(first) != figures(second)

@@ -7,9 +7,11 @@ import sys
 
 import nbformat
 import pytest
+import torch
 
-from tests.notebooks import COLAB, find_notebooks, setup_cell, with_minutes
+from tests.notebooks import COLAB, LONGEST, find_notebooks, setup_cell, with_minutes
 from tests.repository import ROOT, files, imports, make_course
+from utils.checks import check
 
 
 def read(name, root=ROOT):
@@ -78,6 +80,22 @@ def test_the_readme_links_to_every_notebook_by_its_title():
 def test_the_readme_states_the_minutes_of_each_notebook_and_the_hours_of_them():
     text = read("README.md")
     assert with_minutes(text) == text
+
+
+def test_both_texts_for_people_state_the_limit_of_a_notebook_in_minutes():
+    stated = 5 * round(LONGEST / 5)
+    assert f"A notebook takes at most {stated} of them" in read("README.md")
+    limit = f"at most {stated} minutes, rounded to five, so {LONGEST} at most"
+    assert limit in read("CONTRIBUTING.md")
+
+
+def test_the_readme_shows_what_a_check_prints():
+    def attention(query, key, value):
+        weights = torch.softmax(query @ key.transpose(-2, -1), dim=-1)
+        return weights @ value, weights
+
+    message = check("4.1", attention).message
+    assert message in read("README.md"), message
 
 
 # `utils` has four levels: the library is 0. A module imports from its own level and
