@@ -82,7 +82,7 @@ def main():
     print("These files differ:", *files)
     print("Notebooks that are stored:", *notebooks or ["none"])
     print("Tests that run:", *runs[0] or ["the quick run"], *sum(runs[1:], []))
-    print(f"About {minutes:.0f} minutes on two quiet cores", flush=True)
+    print(f"About {minutes:.0f} min on two quiet cores", flush=True)
     for words in "check -q", "format --check -q":
         if subprocess.call([sys.executable, "-m", "ruff", *words.split()], cwd=ROOT):
             return "Ruff found this; nothing else ran. `ruff format` corrects layout."
