@@ -148,14 +148,14 @@ FUNCTIONS = [e for e in EXERCISES.values() if e.kind == "function" and RIGHT[e.n
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS, ids=lambda exercise: exercise.id)
-def test_an_answer_may_compute_in_float64_whatever_the_default_device_is(exercise):
+def test_a_result_in_float64_is_named_whatever_the_default_device_is(exercise):
     def answer(*inputs, **named):
         result = RIGHT[exercise.name](*inputs, **named)
         return in_each_part(lambda x: x.double() if is_float(x) else x, result)
 
     with torch.device("meta"):
         result = check(exercise.id, answer)
-    assert result.passed, result.message
+    assert result.passed or result.diagnosis == "other-precision", result.message
 
 
 @pytest.mark.parametrize("axes", [(), (0,)], ids=["squeeze()", "squeeze(0)"])

@@ -139,3 +139,30 @@ class MultiHeadAttention(attention.MultiHeadAttention):
 class MultiHeadAttention(attention.MultiHeadAttention):
     def forward(self, x):
         return self.out_proj([self.W_value(x)])
+
+
+@wrong("no-gradient")
+def attention_weights(x):
+    return torch.softmax(x @ x.T, dim=-1).detach()
+
+
+@wrong("other-precision")
+def attention_weights(x):
+    return torch.softmax(x.double() @ x.double().T, dim=-1)
+
+
+@wrong("changed-in-place")
+def softmax(scores, dim=-1):
+    exponentials = (scores - scores.amax(dim, keepdim=True)).exp()
+    exponentials /= exponentials.sum(dim, keepdim=True)
+    return exponentials
+
+
+@wrong("no-gradient")
+def gpt_logits(token_ids, embedding, blocks, norm, output):
+    return model.gpt_logits(token_ids, embedding, blocks, norm, output).detach()
+
+
+@wrong("p-is-one")
+def top_p_probs(logits, p):
+    return logits if p == 1 else model.top_p_probs(logits, p)

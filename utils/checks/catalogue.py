@@ -40,8 +40,7 @@ ASKED = {
 # Labels in 00 and in *Attention in an hour*, and which exercise each is elsewhere.
 HOUR = {"1": "3.1", "2": "5.1", "3": "6.3"}
 BORROWED = {"0.1": "3.3"} | HOUR
-# Asked in part, and recorded with this ending.
-PARTS = {"0.1": " in 00", "3": " in an hour"}
+PARTS = {"0.1": " in 00", "3": " in an hour"}  # in part, and recorded with this ending
 HOUR_PAGE = "attention_in_an_hour.ipynb"
 NUMBERED = [f"{page}.ipynb" for page in ASKED if "deeper" not in page]
 EXCURSIONS = "15", "16"  # numbered, but the course ends before them

@@ -17,9 +17,8 @@ failures = {}  # name: the error of the newest cell that should have defined it
 
 def describe_failure(name: str) -> str:
     """Return a sentence about the failed cell that should define `name`, or ""."""
-    if name not in failures:
+    if not (error := failures.get(name)):
         return ""
-    error = failures[name]
     reason = safe_text(error, 160)
     if isinstance(error, SyntaxError):
         reason = f"{error.msg}, in `{safe_text((error.text or '').strip(), 60)}`"

@@ -79,10 +79,8 @@ class Exercise:
     returns: ends the sentence "Expected a function … that returns …"
     cases: of type `Case`; of those that fail a message shows the first
     mistakes: known ones; those in the form of a result are added
-    without: names of shared mistakes that this exercise leaves out
+    without: names of shared mistakes, and of facts on gradients, that it leaves out
     in_code: mistake's name -> (regex, another diagnosis if the reader's code fits it)
-    is_trained: whether a function is part of layers that are trained, so that gradients
-        must pass through it, as they must through every class
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> `Diagnosis` or None, for what no result shows
     observe: if results are random, function (answer, *args) that returns what is
@@ -101,7 +99,6 @@ class Exercise:
     in_code: dict[str, tuple[str, Diagnosis]] = field(default_factory=dict)
     parts: tuple = ()
     facts: tuple = ()
-    is_trained: bool = False
     observe: Callable | None = None
     class_signature: str = ""
     projections: tuple = ()
@@ -113,24 +110,15 @@ class Exercise:
 
     def __post_init__(self):
         self.kind = "class" if self.class_signature else "function"
+        signature = f"{self.right.__name__}{inspect.signature(self.right)}"
+        self.signature = self.class_signature or signature
+        self.name = self.signature.partition("(")[0]
+        self.expectation = f"a {self.kind} {self.signature} that returns {self.returns}"
         self.inputs = [*inspect.signature(self.right).parameters]
         self.smallest = cut_case(self)
         own = [m for m in self.mistakes if m.name not in self.without]
         form = [way for way in IN_FORM if way.name not in self.without]
         self.known = read_ways(self.right, own) + form
-
-    @property
-    def signature(self):
-        name = self.right.__name__
-        return self.class_signature or f"{name}{inspect.signature(self.right)}"
-
-    @property
-    def name(self):
-        return self.signature.partition("(")[0]
-
-    @property
-    def expectation(self):
-        return f"a {self.kind} {self.signature} that returns {self.returns}"
 
     def prepare(self, answer):
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""

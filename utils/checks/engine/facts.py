@@ -5,12 +5,13 @@ A fact on a module is a function `(module, learned) -> Diagnosis or None`, where
 """
 
 import torch
+from torch import nn
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from torch.overrides import TorchFunctionMode
 
 from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.guard import attempt, supervised
-from utils.checks.engine.values import Other, agrees, number
+from utils.checks.engine.values import Other, agrees, copied, number
 
 # Shares are equal if they differ by less, five standard deviations of what is dropped.
 NEAR = 0.08
@@ -162,17 +163,30 @@ def facts_of(exercise, *arguments):
     yield from filter(None, (outcome.value for outcome in outcomes))
 
 
+def find_precision(trial):
+    """Name right results of a function in other floats than float32, as expected."""
+    for run in trial.runs if trial.is_right else ():
+        for got, right in zip(*map(_floats, (run.value, run.expected))):
+            if got.dtype != right.dtype == torch.float32 and not run.case.build:
+                yield Diagnosis("other-precision", f"Your result is {str(got.dtype)[6:]} and should be float32, because PyTorch doesn't multiply matrices of two types: end with `.float()`.")  # fmt: skip
+                return
+
+
 def find_lost_gradient(trial):
     """Name an input that doesn't get the gradient it gets from the right answer.
 
     A result in another form, or of inputs that were changed, has none to compare.
     """
-    exercise = trial.exercise
-    is_trained = exercise.is_trained or exercise.kind == "class"
-    if not is_trained or not trial.is_right or trial.changed or trial.noted:
+    exercise, without = trial.exercise, trial.exercise.without
+    if "no-gradient" in without or not trial.is_right or trial.changed or trial.noted:
         return
     call, args = trial.answer.bind(exercise.cases[0])
-    got = attempt(supervised()(_gradients), call, args).value or [None] * len(args)
+    run = attempt(supervised()(_gradients), call, args)
+    if "inplace operation" in str(run.error):
+        if "changed-in-place" not in without:
+            yield Diagnosis("changed-in-place", "Your code changes a tensor in place after it was computed with, so training would raise an error: `+=`, `*=`, `x[i] = …` and methods ending in `_` do that. Make a new tensor, as in x = x + 1.")  # fmt: skip
+        return
+    got = run.value or [()] * len(args)
     right = _gradients(exercise.right, args)
     for name, gradient, expected in zip(exercise.inputs, got, right):
         if not agrees(gradient, expected):
@@ -181,15 +195,21 @@ def find_lost_gradient(trial):
 
 
 def _gradients(function, args):
-    """Return for each argument the gradient of the sum of all squares, or None."""
-    given = [arg.clone() if isinstance(arg, torch.Tensor) else arg for arg in args]
-    floats = [g for g in given if torch.is_tensor(g) and g.is_floating_point()]
-    for tensor in floats:
-        tensor.requires_grad_()
-    value = attempt(function, *given).value
-    parts = value if isinstance(value, tuple) else (value,)
-    torch.autograd.backward([part.square().sum() for part in parts])
-    return [getattr(arg, "grad", None) for arg in given]
+    """Return for each argument the gradients of the sum of all squares, in a tuple."""
+    given = [*map(copied, args)]
+    leaves = [[x.requires_grad_() for x in _floats(arg)] for arg in given]
+    loss = sum(x.square().sum() for x in _floats(function(*given)))
+    options = {"allow_unused": True, "retain_graph": True}
+    return [torch.autograd.grad(loss, own, **options) if own else () for own in leaves]
+
+
+def _floats(value):
+    """Return the tensors of floats in a value: a tensor, parts of a tuple, a module."""
+    if isinstance(value, nn.Module):
+        return [*value.parameters()]
+    if isinstance(value, tuple):
+        return sum(map(_floats, value), [])
+    return [value] if torch.is_tensor(value) and value.is_floating_point() else []
 
 
 def wrong_in_training(module, learned):

@@ -35,7 +35,6 @@ def latent_keys_values(latent, W_uk, W_uv):
 
 exercise_11_1 = Exercise(
     id="11.1",
-    is_trained=True,
     right=latent_keys_values,
     returns="the pair (keys, values) of shapes (B, H, S, d_k) and (B, H, S, d_v)",
     parts=("keys", "values"),
@@ -141,7 +140,6 @@ def absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv):
 
 exercise_11_3 = Exercise(
     id="11.3",
-    is_trained=True,
     right=absorbed_attention,
     returns="the heads' outputs (B, H, T, d_v), without making any keys or values",
     facts=[never_makes(KEYS_MADE, 13, *GIVEN), never_makes(VALUES_MADE, 19, *GIVEN)],

@@ -163,6 +163,7 @@ RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 VALUES = draw(2, 8, 3)
 exercise_9_2 = Exercise(
     id="9.2",
+    without=("no-gradient",),
     right=attend_with_cache,
     returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",
     parts=("output", ("keys", "values")),

@@ -89,7 +89,6 @@ def masked_softmax(scores, mask):
 
 exercise_5_3 = Exercise(
     id="5.3",
-    is_trained=True,
     right=masked_softmax,
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
     mistakes=MASKED,

@@ -40,7 +40,6 @@ def split_heads(x, num_heads):
 
 exercise_6_1 = Exercise(
     id="6.1",
-    is_trained=True,
     right=split_heads,
     returns="the heads (B, H, T, d_k) of x (B, T, D), head h with the features h*d_k … (h+1)*d_k - 1",
     facts=[split_not_divided],
@@ -63,7 +62,6 @@ def merge_heads(x):
 
 exercise_6_2 = Exercise(
     id="6.2",
-    is_trained=True,
     right=merge_heads,
     returns="for the heads x (B, H, T, d_k) the tensor (B, T, H*d_k) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
     mistakes=of_heads.MERGE + of_heads.ALONE,

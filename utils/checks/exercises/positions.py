@@ -34,7 +34,6 @@ def apply_rope(x, positions, base=10000.0):
 
 exercise_10_1 = Exercise(
     id="10.1",
-    is_trained=True,
     right=apply_rope,
     returns="x (…, T, d_k) with each pair (2p, 2p+1) rotated by position * base^(-2p/d_k)",
     cases=[

@@ -29,7 +29,6 @@ def scaled_dot_product_attention(query, key, value):
 
 exercise_4_1 = Exercise(
     id="4.1",
-    is_trained=True,
     right=scaled_dot_product_attention,
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),

@@ -126,6 +126,7 @@ def next_token_probs(logits, temperature=1.0, top_k=None):
 
 exercise_8_2 = Exercise(
     id="8.2",
+    without=("no-gradient",),
     right=next_token_probs,
     cut={"top_k": 1},
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
@@ -151,7 +152,8 @@ TOP_P = [
     Mistake("order-lost", "You returned the probabilities from the largest down: each belongs at the position of its token; `scatter` puts them back.", "return shares"),
     Mistake("gather-for-scatter", "You used `gather` with the order, which permutes the probabilities once more: `scatter` undoes the sorting.", "return shares.gather(-1, order)"),
     Mistake("from-the-least-likely", "You began the sum with the least likely tokens, or didn't sort: sort with descending=True.", "order = soft.argsort(-1)"),
-    Mistake("threshold-for-sum", "You compared single probabilities with p: p is for their sum.", "is_kept = (best >= p) | (sums == best)"),
+    Mistake("p-is-one", "With p = 1 you don't return the probabilities of all tokens: leave these lines of the stub as they are.", "return logits if p == 1 else torch.zeros_like(best).scatter(-1, order, shares)"),
+    Mistake("threshold-for-sum", "You compared single probabilities with p: p is for their sum.", "is_kept = (best >= p) | (sums == best) | (p == 1)"),
 ]  # fmt: skip
 
 EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
@@ -172,6 +174,7 @@ def top_p_probs(logits, p):
 
 exercise_8_3 = Exercise(
     id="8.3",
+    without=("no-gradient",),
     right=top_p_probs,
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
     mistakes=TOP_P + SOFTMAX,
@@ -182,6 +185,7 @@ exercise_8_3 = Exercise(
         Case(draw(2, 3, 11), 0.35),
         Case(draw(2, 7) - LOW, 0.6, note=LOW_ROW),
         Case(draw(2, 7, scale=200.0), 0.95, note="large logits"),
+        Case(torch.tensor([2.0, 1, 0]), 1, note="p is 1, so all stay"),
     ],
 )
 
