@@ -6,6 +6,7 @@ Each row has what the message of the ValueError or TypeError says, and a call.
 import math
 import re
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -30,6 +31,7 @@ from utils import (
     tokenizer,
     training,
 )
+from utils.checks import check
 from utils.plots import chart
 
 X, BATCH = torch.ones(3, 4), torch.ones(2, 3, 4)  # 3 tokens of width 4
@@ -91,6 +93,7 @@ CALLS = [
     ("token ids from 0 to 5, got -1", lambda: embeddings.embed(torch.tensor([0, -1]), W)),
     ("table (V, D), got (4,)", lambda: embeddings.embed(torch.tensor([0]), X[0])),
     ("token ids on cpu, got meta", lambda: embeddings.embed(torch.tensor([0], device="meta"), X)),
+    ("record as True or False, got 'no'", lambda: check("2.1", embeddings.embed, record="no")),
     ("an even d_model, got 5", lambda: embeddings.sinusoidal_positions(3, 5)),
     ("d_model to be a whole number of 2 or more, below 2**31, got 1000000000000", lambda: embeddings.sinusoidal_positions(3, 10**12)),
     ("rescaled frequencies from 0 to 1.7976931348623157e+308, got nan", lambda: embeddings.Rotary(3, 4, 1e4, lambda speeds: speeds / 0 * 0)),
@@ -161,6 +164,7 @@ CALLS = [
     ("whole numbers below 2**63, got [18446744073709551615, 2]", lambda: tokenizer.merge(torch.tensor([-1, 2]).view(torch.uint64), (-1, 2), 9)),
     ("ids as one sequence of whole numbers, got 'abab'", lambda: tokenizer.merge("abab", (97, 98), 9)),
     ("occurrences to be a whole number of 0 or more, got -3", lambda: tokenizer.count_pairs({(1, 2): -3})),
+    ("ids as whole numbers, got 'b'", lambda: tokenizer.count_pairs({(1, "b"): 2})),
     ("ids of a word as a tuple, got str", lambda: tokenizer.count_pairs({"abab": 2})),
     ("a text that UTF-8 can encode, got '\\ud800'", lambda: tokenizer.train_bpe(chr(0xD800), 1)),
     ("a compiled pattern of texts, got re.compile(b'a')", lambda: tokenizer.train_bpe("a b", 1, re.compile(b"a"))),
@@ -179,6 +183,8 @@ CALLS = [
     ("a finite largest logit, got inf", lambda: experiments.greedy_translate(lambda ids: X[0] * math.inf, 0, 1, 3)),
     ("logits (V,), got (3, 4)", lambda: experiments.greedy_translate(lambda ids: X, 0, 1, 3)),
     ("end_id to be a whole number of 0 or more, got '1'", lambda: experiments.greedy_translate(lambda ids: X[0], 0, "1", 3)),
+    ("end_id below 4, got 99", lambda: experiments.greedy_translate(lambda ids: X[0], 0, 99, 3)),
+    ("d_model to be a whole number of 1 or more, as an int, got np.int8(100)", lambda: llama.SwiGLU(np.int8(100))),
     ("step to be a whole number of 0 or more, got -5", lambda: training.learning_rate(-5, 104, 1.0)),
     ("a finite clip above 0, got '1'", lambda: training.TrainingConfig(clip="1")),
     ("a finite weight_decay from 0, got inf", lambda: training.TrainingConfig(weight_decay=math.inf)),
@@ -187,6 +193,7 @@ CALLS = [
     ("one batch or more, got none", lambda: training.train(LINE, [], len, 1)),
     ("a list of batches, or a function from a number to a batch, got Tensor", lambda: training.train(LINE, X[0, 0], len, 1)),
     ("a model with weights to train, got none", lambda: training.train(nn.ReLU(), [X], len, 1)),
+    ("a list of batches, or a function from a number to a batch, got Tensor: pass [batch]", lambda: training.train(LINE, X, len, 1)),
     ("compute_loss as a Callable, got NoneType", lambda: training.train(LINE, [X], None, 1)),
     ("maps with 2 or 3 axes, got (3,)", lambda: chart.heat(X[:, 0], title="t")),
     ("maps: expected real numbers, got torch.complex64", lambda: chart.heat(X * 1j, title="t")),
@@ -196,6 +203,8 @@ CALLS = [
     ("marks as places, or as pairs (place, text), got {'m': (1,)}", lambda: chart.lines({"a": [1]}, **AXES, marks={"m": (1,)})),
     ("a: expected a finite number or more, got none", lambda: chart.lines({"a": [math.nan]}, **AXES)),
     ("a: expected numbers above 0 for log_y, got -2.0", lambda: chart.lines({"a": [1, -2, math.nan]}, **AXES, log_y=True)),
+    ("x: expected numbers above 0 for log_x, got 0.0", lambda: chart.lines({"a": [1, 2]}, **AXES, log_x=True)),
+    ("limit: expected finite numbers, got nan", lambda: chart.lines({"a": [1]}, **AXES, reference={"limit": math.nan})),
     ("joined: expected names from ['a'], got ['b']", lambda: chart.scatter({"a": [[1], [2]]}, **AXES, joined=["b"])),
     ("one of op, learned, None, x, query, key, value, score, weight, output, got 'y'", lambda: PICTURE.block((1, 1), "a", "y")),
     ("one of cached, process, memory, got 'y'", lambda: PICTURE.shelf(PICTURE.word((1, 1), "a"), "a", "y")),

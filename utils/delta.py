@@ -123,7 +123,8 @@ def attend_in_chunks(
     require.sizes(chunk_size=chunk_size)
     if isinstance(state, Tensor):
         require.finite("a finite state", state)
-    return _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size)
+    parts = query, key, value, beta, log_gate
+    return _attend_in_chunks(*parts, state, int(chunk_size))
 
 
 def _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size=64):
@@ -227,7 +228,8 @@ class DeltaAttention(nn.Module):
         self.W_value = nn.Linear(d_in, d_out, bias=False)
         self.W_beta = nn.Linear(d_in, num_heads)
         self.W_gate = nn.Linear(d_in, num_heads, bias=False) if gate else None
-        # The gate starts at 0.98. A bias of the layer would not: GPT sets it to zero.
+        # With x = 0 the gate is sigmoid(4) = 0.98. A bias of W_gate would not stay 4,
+        # because GPT sets those to zero.
         self.gate_bias = nn.Parameter(torch.full((num_heads,), 4.0)) if gate else None
         self.out_proj = nn.Linear(d_out, d_out)
 

@@ -104,6 +104,7 @@ def greedy_translate(
         logits = next_logits([start_id, *written])
         require.logits(logits)
         require.that(logits.dim() == 1, "logits (V,)", logits.shape)
+        require.that(end_id < len(logits), f"end_id below {len(logits)}", end_id)
         best = logits.argmax().item()
         if best == end_id:
             break

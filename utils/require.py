@@ -139,8 +139,9 @@ def sizes(least: int = 1, /, **sizes: int):
     sizes: by the names that the message gives them
     """
     for name, size in sizes.items():
-        if not (is_whole(size) and least <= size < 2**31):
-            below = ", below 2**31" if is_whole(size) and size > 0 else ""
+        if not (is_whole(size) and least <= size < 2**31 and not _is_narrow(size)):
+            below = ", as an int" if _is_narrow(size) else ", below 2**31"
+            below = below if is_whole(size) and size > 0 else ""
             refuse(f"{name} to be a whole number of {least} or more{below}", repr(size))
 
 
@@ -164,6 +165,11 @@ def even(name: str, width: int):
 def is_whole(x) -> bool:
     """Return whether x is a whole number; booleans and tensors are not."""
     return isinstance(x, Integral) and not isinstance(x, bool)
+
+
+def _is_narrow(size):
+    """Return whether it is a NumPy number of 8 or 16 bits, whose products overflow."""
+    return not isinstance(size, int) and getattr(size, "itemsize", 8) < 4
 
 
 def number(high: float = math.inf, /, above_zero: bool = False, **numbers: float):
@@ -317,7 +323,8 @@ def length(num_tokens: int, limit: int, name: str = "context_length"):
 
 def first_position(start: int):
     """Expect a whole number from 0, which `torch.compile` may have made symbolic."""
-    is_valid = is_whole(start) or isinstance(start, torch.SymInt)
+    is_valid = is_whole(start) and not _is_narrow(start)
+    is_valid = is_valid or isinstance(start, torch.SymInt)
     if not (is_valid and start >= 0):
         refuse("start as a first position of 0 or more", repr(start))
 

@@ -161,8 +161,3 @@ def softmax(scores, dim=-1):
 @wrong("no-gradient")
 def gpt_logits(token_ids, embedding, blocks, norm, output):
     return model.gpt_logits(token_ids, embedding, blocks, norm, output).detach()
-
-
-@wrong("p-is-one")
-def top_p_probs(logits, p):
-    return logits if p == 1 else model.top_p_probs(logits, p)

@@ -110,11 +110,11 @@ class Exercise:
 
     def __post_init__(self):
         self.kind = "class" if self.class_signature else "function"
-        signature = f"{self.right.__name__}{inspect.signature(self.right)}"
-        self.signature = self.class_signature or signature
+        taken = inspect.signature(self.right)
+        self.signature = self.class_signature or f"{self.right.__name__}{taken}"
         self.name = self.signature.partition("(")[0]
         self.expectation = f"a {self.kind} {self.signature} that returns {self.returns}"
-        self.inputs = [*inspect.signature(self.right).parameters]
+        self.inputs = [*taken.parameters]
         self.smallest = cut_case(self)
         own = [m for m in self.mistakes if m.name not in self.without]
         form = [way for way in IN_FORM if way.name not in self.without]
@@ -122,9 +122,8 @@ class Exercise:
 
     def prepare(self, answer):
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""
-        if self.class_signature:
-            return ModuleAnswer(answer, self)
-        return FunctionAnswer(answer, self.right)
+        kind = ModuleAnswer if self.class_signature else FunctionAnswer
+        return kind(answer, self)
 
     def run_case(self, answer, case):
         """Run a prepared answer on a case; return the `Run`."""

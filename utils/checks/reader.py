@@ -4,6 +4,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import replace
 
+from utils import require
 from utils.checks import catalogue, cells, records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
 from utils.checks.engine.guard import line_of, untouched
@@ -28,6 +29,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     exercise is recorded, unless `record` is False, and from then on `solution` returns
     the answer.
     """
+    require.flags(record=record)
     known = _find(exercise)
     if known is None:
         ids = ", ".join(sorted((e.id for e in catalogue.exercises()), key=float))
@@ -146,8 +148,7 @@ def _saved_answers(exercise, recorded):
     `solution(…)` run, and what these print isn't shown.
     """
     tasks = catalogue.tasks() + catalogue.hour_tasks()
-    places = [(task.page, task.label) for task in tasks if task.name == recorded]
-    for page, label in places:
+    for page, label in [(t.page, t.label) for t in tasks if t.name == recorded]:
         with suppress(OSError, ValueError, LookupError, TypeError):  # a damaged file
             saved, names = read_cells(page), {"__name__": "saved"}
             checks = [f'check("{label}"' in "".join(cell["source"]) for cell in saved]

@@ -30,11 +30,11 @@ class FunctionAnswer:
     is_random: whether even without dropout two runs differ
     """
 
-    def __init__(self, answer, right):
+    def __init__(self, answer, exercise):
         if issubclass(type(answer), type) or not callable(answer):
             raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
         self.written, self.noted, self.is_random = answer, [], False
-        self.parameters = signature(right).parameters.values()
+        self.parameters = signature(exercise.right).parameters.values()
 
     def bind(self, case):
         """Return the answer as a function, and the arguments of a case."""

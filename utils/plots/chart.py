@@ -23,6 +23,7 @@ from utils.plots.publishing import (
     text_color,
     text_width,
     to_array,
+    to_finite,
     to_mask,
     to_names,
     visible,
@@ -72,6 +73,7 @@ def heat(
     Heat map: Rows sum to 1. Rows (query): 0 a, 1 b. Columns (key): 0 a, 1 b. \
 Framed: 1 b / 0 a.
     """
+    require.flags(signed=signed, show_values=show_values is None or show_values)
     maps = to_array(maps, "maps")
     require.that(maps.ndim in (2, 3), "maps with 2 or 3 axes", maps.shape)
     maps = maps[None] if maps.ndim == 2 else maps
@@ -84,9 +86,9 @@ Framed: 1 b / 0 a.
     known = maps[masks & (np.isfinite(maps) if signed else ~np.isnan(maps))]
     require.that(known.size, "maps with a finite number that isn't hidden", "none")
     scale = _color_scale(known, signed, vmax)
-    for i, j in framed:
-        is_inside = 0 <= i < height and 0 <= j < width
-        require.that(is_inside, f"framed cells of {height} by {width}", (i, j))
+    for at in framed:
+        is_cell = np.shape(at) == (2,) and tuple(at) in np.ndindex(height, width)
+        require.that(is_cell, f"framed cells of {height} by {width}", at)
     row_labels = _axis_labels(rows, height, "rows")
     column_labels = _axis_labels(columns, width, "columns")
     row_names, column_names = (
@@ -145,6 +147,7 @@ def _color_scale(known, signed, vmax):
     """Return (norm, colour map) for all maps: weights from 0, signed around 0."""
     low, high = known.min(initial=0), known.max(initial=0)
     top = (max(high, -low, 1e-12) if signed else 1) if vmax is None else vmax
+    top = float(to_finite(top, "vmax"))
     require.that(top > 0, "vmax above 0", vmax)
     bottom = -top if signed else 0
     expected = f"maps with {'values' if signed else 'weights'} from {bottom:g} to "
@@ -210,9 +213,8 @@ def bars(groups: dict, labels, *, title: str, ylabel: str) -> None:
     axes = fig.subplots(1, len(groups), squeeze=False, sharey=True)[0]
     slot = ((theme.WIDTH - 0.7) / len(groups) - 0.15) / (len(names) + 0.3)  # inches
     for ax, (name, values) in zip(axes, groups.items()):
-        values = to_array(values, name, 1)
+        values = to_finite(values, name, 1)
         expect_length(len(names), name, values)
-        require.that(np.isfinite(values).all(), "finite numbers", values, where=name)
         bar = ax.bar(np.arange(len(names)) + 0.5, values, 0.75, color=theme.SERIES[0])
         numbers = [format_number(value, num_digits(values)) for value in values]
         if max(map(text_width, numbers)) < 0.9 * slot:
@@ -249,7 +251,7 @@ Baselines: guessing.
     ax = fig.subplots()
     style = {"markersize": 5.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
     for i, (name, values) in enumerate(groups.items()):
-        values = to_array(values, name, 1)
+        values = to_finite(values, name, 1)
         heights = [i]
         if len(values) > 1:
             heights = i + np.linspace(-0.3, 0.3, len(values))
@@ -269,11 +271,11 @@ Baselines: guessing.
     publish(fig, "Dots", title, parts)
 
 
-def _draw_references(draw, places):
-    """Draw dashed lines across the panel, at places by name."""
+def _draw_references(draw, places, log=None):
+    """Draw dashed lines across the panel, at places by name; log: as in `to_finite`."""
     for (name, place), dashes in zip((places or {}).items(), itertools.cycle(DASHES)):
         style = {"color": theme.GREY, "linestyle": dashes, "linewidth": 1.2}
-        draw(float(place), label=name, zorder=0, **style)
+        draw(float(to_finite(place, name, log=log)), label=name, zorder=0, **style)
 
 
 @in_course_style
@@ -311,9 +313,12 @@ def lines(
     >>> lines({"loss": [3.0, 2.0]}, title="It falls", **style)
     Lines: It falls. Across: step. Up: loss. Lines: loss. late: A cat.
     """
+    require.flags(log_x=log_x, log_y=log_y)
     expect_dict("series", series)
     expect_dict("reference", reference or series)
     expect_dict("marks", marks or series)
+    expect_dict("thin", thin or series)
+    log_x, log_y = log_x and "log_x", log_y and "log_y"
     unknown = [*{*(thin or ())} - {*series}]
     require.that(not unknown, f"thin with names from {[*series]}", unknown)
     samples = {k: mark for k, mark in (marks or {}).items() if isinstance(mark, tuple)}
@@ -325,14 +330,16 @@ def lines(
     ax.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
     for i, (name, values) in enumerate(series.items()):
         y, color = to_array(values, name, 1), theme.SERIES[i % len(theme.SERIES)]
-        at = np.arange(len(y)) if x is None else to_array(x, "x", 1)
+        at = to_finite(range(len(y)) if x is None else x, "x", 1, log_x)
         expect_length(len(at), name, y)
         is_drawn, where = not (log_y and (y <= 0).any()), {"where": name}
         require.that(np.isfinite(y).any(), "a finite number or more", "none", **where)
         require.that(is_drawn, "numbers above 0 for log_y", np.nanmin(y), **where)
         require.that(1 <= smooth <= len(y), f"smooth from 1 to {len(y)}", smooth)
         for other in (thin or {}).get(name, ()):
-            ax.plot(at, to_array(other, name, 1), color=color, alpha=0.7, linewidth=0.9)
+            other = to_array(other, name, 1)
+            expect_length(len(at), name, other)
+            ax.plot(at, other, color=color, alpha=0.7, linewidth=0.9)
         if smooth > 1:
             ax.plot(at, y, color=color, alpha=0.25, linewidth=0.8)
             y, at = np.convolve(y, np.ones(smooth) / smooth, "valid"), at[smooth - 1 :]
@@ -343,8 +350,8 @@ def lines(
         if end.size and end[0] < len(y) - 1:
             cross = {"marker": "X", "markersize": 10, "markeredgecolor": "white"}
             ax.plot(at[end], y[end], color=color, zorder=5, clip_on=False, **cross)
-    _draw_references(ax.axhline, reference)
-    _draw_references(ax.axvline, marks)
+    _draw_references(ax.axhline, reference, log_y)
+    _draw_references(ax.axvline, marks, log_x)
     ax.set_ylim(ylim)
     for axis, is_log in ((ax.xaxis, log_x), (ax.yaxis, log_y)):
         if is_log:
@@ -383,6 +390,7 @@ def _axes_above_samples(height, samples):
     ax, disc = above.subplots(), {"boxstyle": "circle", "facecolor": "black"}
     number = {"color": "white", "weight": "bold", "ha": "center", "bbox": disc}
     for i, (name, (place, _)) in enumerate(samples.items()):
+        place = float(to_finite(place, name))
         ax.axvline(place, color=theme.GREY, linestyle=":", linewidth=1)
         at = {"xycoords": ("data", "axes fraction"), "va": "center"}
         ax.annotate(str(i + 1), (place, 1), **at, **number)
@@ -466,6 +474,7 @@ def scatter(
     Marks: More weight costs more. Across: weight. Up: cost. Groups: block 0. \
 Labels: head 1.
     """
+    require.flags(log_x=log_x)
     expect_dict("groups", groups)
     for what, names, known in (
         ("offsets", offsets or (), labels or {}),
@@ -477,7 +486,8 @@ Labels: head 1.
     ax = fig.subplots()
     ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log_x else "linear")
     for i, (name, pair) in enumerate(groups.items()):
-        x, y = to_array(pair, name, 2)
+        x, y = to_finite(pair, name, 2)
+        to_finite(x, name, 1, log_x and "log_x")
         line = "-" if name in joined else ""
         style = {"color": theme.SERIES[i % 6], "label": name, "linestyle": line}
         ax.plot(x, y, marker=MARKERS[i % 8], **style)
@@ -521,7 +531,7 @@ def dials(angles, names, *, title: str, labels, shaded=None) -> None:
     >>> dials([[0, 1.6], [0, 3.1]], ["fast", "slow"], labels=["k", "q"], title="Two")
     Clocks: Two. Names: fast, slow. Hands: k, q.
     """
-    angles = to_array(angles, "angles", 2)
+    angles = to_finite(angles, "angles", 2)
     expect_length(len(angles), "names", names)
     expect_length(angles.shape[1], "labels", labels)
     expect_length(len(angles), "shaded", names if shaded is None else shaded)
@@ -534,7 +544,8 @@ def dials(angles, names, *, title: str, labels, shaded=None) -> None:
         ax.set(xticks=[], yticks=[])
         ax.set_title(names[i], pad=20)
         if shaded is not None:
-            end, color = min(float(shaded[i]), 2 * math.pi), theme.WEIGHTS(0.2)
+            end, color = float(to_finite(shaded[i], "shaded")), theme.WEIGHTS(0.2)
+            end = min(end, 2 * math.pi)
             ax.bar(0, 1, end, align="edge", color=color)
         for j, hand in enumerate(hands):
             ax.plot([hand, hand], [0, 1], color=theme.SERIES[0], linewidth=1.2)

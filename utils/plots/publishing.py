@@ -54,6 +54,16 @@ def to_array(values, what, ndim=None):
     return array
 
 
+def to_finite(values, what, ndim=0, log=None):
+    """Return a NumPy copy of finite numbers; with `log`, as in "log_x", above 0."""
+    array = to_array(values, what, ndim)
+    wrong = array[~np.isfinite(array)]
+    require.that(not wrong.size, "finite numbers", *wrong[:1], where=what)
+    is_drawn = not log or (array > 0).all()
+    require.that(is_drawn, f"numbers above 0 for {log}", array.min(), where=what)
+    return array
+
+
 def to_mask(mask, shape):
     """Return a boolean array, True = may attend; without a mask all may."""
     mask = torch.as_tensor(True if mask is None else mask).cpu().numpy()

@@ -187,9 +187,9 @@ def train(
     if on_step is not None:
         require.instance("on_step", on_step, Callable)
     is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict | str)
-    is_list = is_list and getattr(batches, "ndim", 1) > 0  # of a tensor
+    is_list = is_list and not hasattr(batches, "ndim")  # a tensor is one batch
     expected = "a list of batches, or a function from a number to a batch"
-    received = f"{type(batches).__name__}: pass list(…) of a DataLoader"
+    received = f"{type(batches).__name__}: pass [batch], or list(…) of a DataLoader"
     require.that(callable(batches) or is_list, expected, received)
     require.that(callable(batches) or len(batches), "one batch or more", "none")
     state = _TrainingState(model, steps, lr, config)
