@@ -109,10 +109,7 @@ Framed: 1 b / 0 a.
         widest = max(text_width(format_number(value, digits)) for value in known)
         show_values = cell > widest + 0.05
     for ax, name, values, mask in zip(axes.flat, names, maps, masks):
-        _draw_map(ax, values, mask, scale, digits if show_values else None)
-        for i, j in framed:
-            style = {"fill": False, "edgecolor": "black", "linewidth": 2}
-            ax.add_patch(Rectangle((j, i), 1, 1, clip_on=False, zorder=3, **style))
+        _draw_map(ax, values, mask, scale, digits if show_values else None, framed)
         ax.set_title(wrap(name, max(width * cell, 1.2)))
     for ax in axes[:, 0]:
         _label_axis(ax.yaxis, row_labels, cell)
@@ -157,7 +154,7 @@ def _color_scale(known, signed, vmax):
     return Normalize(bottom, top), theme.SIGNED if signed else theme.WEIGHTS
 
 
-def _draw_map(ax, values, mask, scale, digits):
+def _draw_map(ax, values, mask, scale, digits, framed):
     """Draw one matrix; with a number of digits its values are written in its cells."""
     norm, cmap = scale
     shown = np.where(mask, values, np.nan)
@@ -172,6 +169,9 @@ def _draw_map(ax, values, mask, scale, digits):
             text, color = format_number(shown[i, j], digits), cmap(norm(shown[i, j]))
             style = {"ha": "center", "va": "center", "color": text_color(color)}
             ax.text(j + 0.5, i + 0.5, text, **style)
+    for i, j in framed:
+        style = {"fill": False, "edgecolor": "black", "linewidth": 2}
+        ax.add_patch(Rectangle((j, i), 1, 1, clip_on=False, zorder=3, **style))
 
 
 def _label_axis(axis, labels, cell):
@@ -343,23 +343,13 @@ def lines(
         if smooth > 1:
             ax.plot(at, y, color=color, alpha=0.25, linewidth=0.8)
             y, at = np.convolve(y, np.ones(smooth) / smooth, "valid"), at[smooth - 1 :]
-        apart = max(1, len(y) // 12)  # so that markers don't hide a long line
-        style = {"marker": MARKERS[i % len(MARKERS)], "markevery": (i % apart, apart)}
-        ax.plot(at, y, color=color, label=name, **style)
-        end = np.flatnonzero(np.isfinite(y))[-1:]
-        if end.size and end[0] < len(y) - 1:
-            cross = {"marker": "X", "markersize": 10, "markeredgecolor": "white"}
-            ax.plot(at[end], y[end], color=color, zorder=5, clip_on=False, **cross)
+        _draw_line(ax, i, name, at, y)
     _draw_references(ax.axhline, reference, log_y)
     _draw_references(ax.axvline, marks, log_x)
     ax.set_ylim(ylim)
     for axis, is_log in ((ax.xaxis, log_x), (ax.yaxis, log_y)):
         if is_log:
-            low, high = axis.get_view_interval()
-            ticks = (1, 2, 5) if high < 3000 * low else (1,)  # of each power of ten
-            axis.set_major_locator(LogLocator(subs=ticks))
-            axis.set_major_formatter("{x:,.9g}")
-            axis.set_minor_formatter("")
+            _label_log_axis(axis)
     if x is not None and len(x) <= 8:
         ax.set_xticks(x, [f"{float(value):,.9g}" for value in x])
         ax.set_xticks([], minor=True)
@@ -376,6 +366,27 @@ def lines(
     parts = {"Across": xlabel, "Up": ylabel, "Lines": names}
     parts |= {name: " ".join(text.split()) for name, (_, text) in samples.items()}
     publish(fig, "Lines", title, parts)
+
+
+def _draw_line(ax, i, name, at, y):
+    """Draw the line number i, with a cross at its end if it ends early."""
+    color = theme.SERIES[i % len(theme.SERIES)]
+    apart = max(1, len(y) // 12)  # so that markers don't hide a long line
+    style = {"marker": MARKERS[i % len(MARKERS)], "markevery": (i % apart, apart)}
+    ax.plot(at, y, color=color, label=name, **style)
+    end = np.flatnonzero(np.isfinite(y))[-1:]
+    if end.size and end[0] < len(y) - 1:
+        cross = {"marker": "X", "markersize": 10, "markeredgecolor": "white"}
+        ax.plot(at[end], y[end], color=color, zorder=5, clip_on=False, **cross)
+
+
+def _label_log_axis(axis):
+    """Write numbers such as 1,000 at a logarithmic axis, at a few of each power."""
+    low, high = axis.get_view_interval()
+    ticks = (1, 2, 5) if high < 3000 * low else (1,)  # of each power of ten
+    axis.set_major_locator(LogLocator(subs=ticks))
+    axis.set_major_formatter("{x:,.9g}")
+    axis.set_minor_formatter("")
 
 
 def _axes_above_samples(height, samples):

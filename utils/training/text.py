@@ -225,16 +225,6 @@ def _train_on_text(options, num_processes, write):
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     counts = f"{len(ids):,} tokens, {len(held_out_ids):,} held out"
     write(f"{counts}, {num_parameters:,} parameters", flush=True)
-    config = TrainingConfig(
-        warmup=min(50, options.steps // 10),
-        final_lr=options.lr / 10,
-        decline=options.decline,
-        weight_decay=0.1,
-        clip=1.0,
-        checkpoint=options.checkpoint,
-        save_every=options.save_every,
-        metadata=metadata,
-    )
     compute_loss = (
         torch.compile(next_token_loss) if options.compile else next_token_loss
     )
@@ -266,13 +256,26 @@ def _train_on_text(options, num_processes, write):
         options.lr,
         show_progress=False,
         on_step=on_step,
-        config=config,
+        config=_training_config(options, metadata),
     )
     torch.manual_seed(options.seed)
     prompt = held_out_ids[None, :4].to(device)
     generated = generate(model, prompt, 150, temperature=0.8)[0].tolist()
     sample = decode_bpe(generated, _merges(metadata))
     write(f"\n{sample}\n\n{report(torch.tensor(losses))}")
+
+
+def _training_config(options, metadata):
+    return TrainingConfig(
+        warmup=min(50, options.steps // 10),
+        final_lr=options.lr / 10,
+        decline=options.decline,
+        weight_decay=0.1,
+        clip=1.0,
+        checkpoint=options.checkpoint,
+        save_every=options.save_every,
+        metadata=metadata,
+    )
 
 
 def _configure_gpu(is_exact):
