@@ -91,7 +91,6 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     for ids, occurrences in words.items():
         require.instance("ids of a word", ids, tuple)
         require.from_zero(occurrences=occurrences)
-        require.whole_numbers("ids", ids)
         for pair in pairwise(ids):
             counts[pair] += occurrences
     return +counts  # without zeros
