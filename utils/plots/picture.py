@@ -441,6 +441,10 @@ def column(*lines, title: str) -> None:
     Picture: Two. a →. 1. b →. 2.
     """
     require.that(lines and all(lines), "one part or more in each line", "none")
+    for parts in lines:
+        is_line = isinstance(parts, list | tuple) and all(map(_is_part, parts))
+        expected = "texts, dicts with `values` or pairs of these in each line"
+        require.that(is_line, expected, f"{parts!r:.80}")
     picture, y = Picture(), 0.0
     for parts in lines:
         lefts, rights, above, below = zip(*map(_room, parts))
@@ -452,6 +456,12 @@ def column(*lines, title: str) -> None:
             x += left + right + gap
         y += max(below) + 0.1
     picture.publish(title)
+
+
+def _is_part(part):
+    pair = part if isinstance(part, tuple) and len(part) == 2 else (part,)
+    are_grids = all(isinstance(grid, dict) and "values" in grid for grid in pair)
+    return isinstance(part, str) or are_grids
 
 
 def _draw_part(picture, at, part):
