@@ -89,6 +89,11 @@ def test_both_texts_for_people_state_the_limit_of_a_notebook_in_minutes():
     assert limit in read("CONTRIBUTING.md")
 
 
+def test_the_readme_installs_and_tests_as_ci_does():
+    for words in "-r requirements.txt -r tests/requirements.txt", "python -m pytest":
+        assert words in read("README.md") and words in read(".ci/run")
+
+
 def test_the_readme_shows_what_a_check_prints():
     def attention(query, key, value):
         weights = torch.softmax(query @ key.transpose(-2, -1), dim=-1)
