@@ -153,7 +153,7 @@ TOP_P = [
     Mistake("gather-for-scatter", "You used `gather` with the order, which permutes the probabilities once more: `scatter` undoes the sorting.", "return shares.gather(-1, order)"),
     Mistake("from-the-least-likely", "You began the sum with the least likely tokens, or didn't sort: sort with descending=True.", "order = soft.argsort(-1)"),
     Mistake("p-is-one", "With p = 1 you don't return the probabilities of all tokens: leave these lines of the stub as they are.", "return logits if p == 1 else torch.zeros_like(best).scatter(-1, order, shares)"),
-    Mistake("threshold-for-sum", "You compared single probabilities with p: p is for their sum.", "is_kept = (best >= p) | (sums == best) | (p == 1)"),
+    Mistake("threshold-for-sum", "You compared single probabilities with p: p is for their sum.", "is_kept = (best >= p) | (sums == best) | (p == 1)", "is_kept = (best >= p) | (sums == best)"),
 ]  # fmt: skip
 
 EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
