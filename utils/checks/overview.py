@@ -100,8 +100,7 @@ def _hours(pages, asked, left):
     for page in pages:
         is_left = [task in left for task in asked if task.page == page] or [True]
         minutes += catalogue.read_opening(page)[1] * sum(is_left) / len(is_left)
-    hours = round(minutes / 60)
-    return f"{hours} hours" if hours > 1 else "an hour"
+    return f"{hours} hours" if (hours := round(minutes / 60)) > 1 else "an hour"
 
 
 def _link(page, prefix="Deeper: "):
@@ -163,9 +162,8 @@ def recall():
     pages = {page for page in pages if page < last or "deeper" in page}
     questions = [question for page in sorted(pages) for question in _questions(page)]
     random.Random(datetime.date.today().isoformat()).shuffle(questions)
-    parts = [f"**{n}.** {text}" for n, text in enumerate(questions[:3], 1)]
-    text = "\n\n".join(parts)
-    show(*(text, text, "text/markdown") if parts else (NOTHING, f"<p>{NOTHING}</p>"))
+    text = "\n\n".join(f"**{n}.** {q}" for n, q in enumerate(questions[:3], 1))
+    show(*(text, text, "text/markdown") if text else (NOTHING, f"<p>{NOTHING}</p>"))
 
 
 def _questions(page):
@@ -175,6 +173,5 @@ def _questions(page):
         cells = ["".join(cell["source"]) for cell in read_cells(page)]
     except (OSError, ValueError, LookupError, TypeError):  # moved, or damaged
         return []
-    text = "\n".join(cells).partition("## Recall")[2]
-    pairs = QUESTION.findall(text)
+    pairs = QUESTION.findall("\n".join(cells).partition("## Recall")[2])
     return [FOLDED.format(f"*{title}*: {asked}", answer) for asked, answer in pairs]
