@@ -2,7 +2,8 @@
 
 Notebooks that differ from the commit BASE are run and stored. If nothing else differs
 but texts, then tests run that take seconds, and otherwise the quick run,
-`python -m pytest`, and the long tests that the table LONG_FOR has for changed files.
+`python -m pytest`. With both run the long tests that the table LONG_FOR has for changed
+files, and the tests and notebooks that use code of a changed notebook.
 """
 
 import argparse
@@ -17,11 +18,12 @@ TEST = "tests/test_{}.py".format
 # The tests of what notebooks and texts say, which take seconds.
 FORM = [*map(TEST, "exercises drift notebooks repository sections seeds".split())]
 LONG_FOR = {
+    "utils/*.py": "experiments parallel",
     "utils/checks/*": "answers checks mistakes",
     "utils/plots/publishing.py": "lab plot_steps",
     "utils/plots/steps.py": "lab plot_steps",
-    "utils/launch.py": "launch parallel",
-    "utils/parallel.py": "launch parallel",
+    "utils/launch.py": "launch",
+    "utils/parallel.py": "launch",
     "utils/training/*": "launch",
     "tests/answers/*": "answers checks",
     "tests/notebooks.py": "lab setup site",
@@ -46,6 +48,14 @@ def find_base(given):
     return git(*is_commit, f"{given}^{{commit}}") if given else ""
 
 
+def find_takers(notebook):
+    """Return the tests that name a notebook, and the notebooks that use its code."""
+    page = notebook.removeprefix("notebooks/").removesuffix(".ipynb")
+    tests = git("grep", "-lwF", page, "--", "tests/test_*.py")
+    pages = git("grep", "-lF", f'definitions(\\"{page}\\"', "--", "notebooks")
+    return {*tests.split(), *pages.split()}
+
+
 def plan(files):
     """Return the notebooks to be stored, and the words of each run of pytest."""
 
@@ -54,10 +64,11 @@ def plan(files):
 
     there = {name for name in files if (ROOT / name).exists()}
     notebooks = {name for name in there if name.endswith(".ipynb")}
+    takers = set().union(*map(find_takers, notebooks))
     if differs("utils/checks/exercises/*", "utils/checks/catalogue.py"):
         notebooks.add(START)  # which lists the exercises
     words = " ".join(LONG_FOR[row] for row in LONG_FOR if differs(row)).split()
-    long = sorted({*map(TEST, words)} | there.intersection(LONG))
+    long = sorted({*map(TEST, words)} | there.intersection(LONG) | takers)
     is_form = all(name.endswith((".ipynb", ".md")) for name in files)
     return sorted(notebooks), [FORM if is_form else []] + [long] * bool(long)
 
@@ -94,6 +105,8 @@ def main():
     pytest = [sys.executable, "-m", "pytest"]
     if any([subprocess.call([*pytest, *words], cwd=ROOT) for words in runs]):
         return "Something failed: see above."
+    if redraw:
+        print("No test compares figures: CONTRIBUTING says how to store new ones.")
     print("All that ran holds. CI also runs the other tests, and all notebooks.")
 
 

@@ -13,15 +13,16 @@ from tests import changed
 from tests.notebooks import keep_stored
 from tests.repository import ROOT, make_course, make_repository
 
-# A changed file, the notebooks that are stored for it, and the long tests that run.
+# A changed file, the notebooks that are stored for it, and the tests that run besides
+# (this file, too, where a row names a notebook).
 ROWS = """
-utils/attention.py | |
+utils/attention.py | | experiments parallel
 conftest.py | |
 notebooks/deleted.ipynb | |
-notebooks/deeper/dna.ipynb | notebooks/deeper/dna.ipynb |
-utils/checks/reader.py | | answers checks mistakes
-utils/checks/exercises/embeddings.py | 00 | answers checks mistakes
-utils/checks/catalogue.py | 00 | answers checks mistakes
+notebooks/deeper/dna.ipynb | notebooks/deeper/dna.ipynb | changed
+utils/checks/reader.py | | answers checks experiments mistakes parallel
+notebooks/07_the_clinic.ipynb | notebooks/07_the_clinic.ipynb | changed clinic
+utils/checks/catalogue.py | 00 | answers checks experiments mistakes parallel
 tests/test_lab.py | | lab
 tests/test_model.py | |
 .ci/site.py | | site
