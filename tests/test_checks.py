@@ -384,11 +384,6 @@ def test_an_answer_that_is_checked_again_unchanged_is_told_so():
     assert second == f"{wrapped(reader.SAME)}\n{first}"
 
 
-MASK = """
-import torch
-def causal_mask(num_tokens):
-    return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
-"""
 PAGE = "06_multi_head_attention.ipynb"
 CUT = """
 def cut(x, num_heads):
@@ -442,11 +437,12 @@ def test_a_saved_answer_may_use_another_one(tmp_path, monkeypatch, capsys):
 
 def test_an_answer_that_passed_in_the_hour_is_read_from_there(tmp_path, monkeypatch):
     monkeypatch.setattr("utils.pages.NOTEBOOKS", tmp_path)
-    monkeypatch.setattr("utils.checks.records.load", lambda: {"causal_mask"})
-    save(tmp_path, "05_causal_masks.ipynb", "x = 1", 'check("5.1", causal_mask)')
+    monkeypatch.setattr("utils.checks.records.load", lambda: {"attention_weights"})
+    save(tmp_path, "03_context_vectors.ipynb", 'check("3.1", attention_weights)')
+    answer = "def attention_weights(x):\n    return (x @ x.mT).softmax(-1)"
     name = "attention_in_an_hour.ipynb"
-    save(tmp_path, name, MASK, 'check("2", causal_mask)')
-    assert solution("5.1") is not course_version(EXERCISES["5.1"])
+    save(tmp_path, name, answer, 'check("1", attention_weights)')
+    assert solution("3.1") is not course_version(EXERCISES["3.1"])
 
 
 def test_a_mistake_of_the_checks_is_not_blamed_on_the_answer(monkeypatch):

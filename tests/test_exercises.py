@@ -337,9 +337,9 @@ def test_the_map_colours_what_has_passed_and_what_is_begun(own_progress, monkeyp
 
 def test_recall_asks_other_questions_each_day(own_progress, capsys, monkeypatch):
     recall()
-    assert "except the last of them" in capsys.readouterr().out
-    hour = "causal_mask\nMultiHeadAttention in an hour\n"  # in 05, after 04
-    own_progress.write_text(f"{hour}softmax\nscaled_dot_product_attention")
+    assert "Nothing to repeat yet" in capsys.readouterr().out
+    hour = "scaled_dot_product_attention\nMultiHeadAttention in an hour\n"
+    own_progress.write_text(f"{hour}softmax\nSelfAttention")
     asked = set()
     for day in (1, 2, 3, 4):
         today = SimpleNamespace(today=lambda day=day: datetime.date(2026, 1, day))
@@ -352,11 +352,11 @@ def test_recall_asks_other_questions_each_day(own_progress, capsys, monkeypatch)
     assert len(asked) > 1
     own_progress.write_text(f"attention_weights\n{hour}")
     recall()
-    assert "except the last of them" in capsys.readouterr().out
+    assert "Nothing to repeat yet" in capsys.readouterr().out
 
 
 def test_progress_goes_on_where_something_has_passed_last(own_progress, capsys):
-    own_progress.write_text("merge_heads\ncausal_mask")  # the second in the hour
+    own_progress.write_text("merge_heads\nscaled_dot_product_attention")  # in the hour
     progress()
     shown = capsys.readouterr().out
     assert re.search(r" passed\. Next: 6\.[3-9] in 06 Multi", shown)

@@ -21,7 +21,7 @@ GROUP = f"<div><b>{{}}</b></div>{LIST}"
 FOLDED_GROUP = f"<details><summary><b>{{}}</b></summary>{LIST}</details>"
 TILE = '<li style="display: flex; justify-content: space-between; flex-wrap: wrap; padding: 0 6px; border: 2px solid {color}; border-radius: 4px"><span>{link}</span> <span style="{look}">{state}</span></li>'
 BADGE = "background: {}; color: #fff; border-radius: 4px; padding: 0 6px"
-NOTHING = "Three questions a day come here, from the notebooks in which you have passed an exercise, except the last of them."
+NOTHING = "Nothing to repeat yet: once you have passed an exercise in a second notebook, three questions a day come here."
 
 
 def progress():
@@ -66,7 +66,7 @@ def _groups():
     numbered = catalogue.NUMBERED
     is_extra = [name.startswith(catalogue.EXCURSIONS) for name in numbered]
     return {
-        "The core in one evening (counts in 03 and 05, too)": {catalogue.HOUR_PAGE: ""},
+        "The core in one evening (counts in 03 and 04, too)": {catalogue.HOUR_PAGE: ""},
         MAIN: {n: "" for n, extra in zip(numbered, is_extra) if not extra},
         "Excursions": {n: "" for n, extra in zip(numbered, is_extra) if extra},
         DEEPER: {n: f"after {k}, " for n, k in catalogue.deeper_notebooks().items()},

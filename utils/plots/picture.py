@@ -95,7 +95,6 @@ class Picture:
         self.marks = []  # functions that return artists of matplotlib
         self.sentences = []  # of the alternative text
         self.is_pale = False  # whether to draw what follows pale, as known already
-        self.is_upside_down = False  # whether y grows upwards
         self.num_colors = theme.DRAWING_COLORS
 
     # --- marks ----------------------------------------------------------------
@@ -304,8 +303,7 @@ class Picture:
         color = theme.SHELVES[kind]
         self._add_box(ground, facecolor=color, edgecolor="none", zorder=0.5)
         style = {"color": "#444444", "weight": "bold", "ha": "left"}
-        y = ground.bottom[1] - 0.14 if self.is_upside_down else ground.y + 0.14
-        self.write(ground.x + 0.08, y, text, **style)
+        self.write(ground.x + 0.08, ground.y + 0.14, text, **style)
         self._add_sentence(f"Shelf: {text}")
         return ground
 
@@ -355,8 +353,7 @@ class Picture:
     def draw(self) -> Figure:
         """Return a figure with all marks, one unit an inch."""
         figure = new_figure(0.1)
-        ylim = (0, 0.1) if self.is_upside_down else (0.1, 0)
-        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=ylim)
+        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0.1, 0))
         axes.axis("off")
         for mark in self.marks:
             artist = axes.add_artist(mark())

@@ -411,19 +411,15 @@ def shared_heads(picture, *counts: int):
 
 
 @scene
-def gpt(picture, words, predictions, *, downwards: bool = False):
+def gpt(picture, words, predictions):
     """Draw tokens as columns that go through two blocks of a GPT to logits.
 
     The first block is drawn with all its parts, the second is closed.
 
     words: the input, a column each
     predictions: the word that each column predicts
-    downwards: begin above, with a position added to each column, and end with ten
-        logits instead of one for each different word
     """
-    picture.is_upside_down = downwards
-    num_logits, cell = (10, 0.14) if downwards else (len({*words, *predictions}), 0.26)
-    low = 5.8 if downwards else 5.25
+    num_logits, cell, low = len({*words, *predictions}), 0.26, 5.25
     columns = [1.75 + i * 5 / len(words) for i in range(len(words))]
     streams = [picture.word((x, low), word) for x, word in zip(columns, words)]
     for y, height, name in ((2.2, 2.7, "block 0"), (1.72, 0.0, "block 1")):
@@ -432,11 +428,6 @@ def gpt(picture, words, predictions, *, downwards: bool = False):
     for x in columns:
         _draw_sublayer(picture, x, 2.3, "MLP")
     for i, (x, stream) in enumerate(zip(columns, streams)):
-        if downwards:
-            stream = _draw_addition(picture, stream, x, 5.3)
-            place, size = (x + 0.33, 5.165), (0.85, 0.27)
-            position = picture.block(place, f"position {i}", size=size)
-            picture.wire(position.left, stream.right, "x")
         for norm in norms[:i]:  # attention reaches left only
             start = norm.right[0] - 0.1, norm.y
             picture.wire(start, (x + 0.13, 4.1), "value", weight=0.1)

@@ -417,7 +417,8 @@ def layer(words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=False):
             head = number - 1
             draw_formula(picture, middle, words, q[head], k[head], v[head], lit)
         else:
-            grids = [(0.6, 0.38, joined, "output", "joined", named | lit)]
+            heads = {"columns": ["head 0", "", "head 1", ""]}
+            grids = [(0.6, 0.38, joined, "output", "joined", named | heads | lit)]
             grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
             grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
             draw_product(picture, middle, "×=", *grids)

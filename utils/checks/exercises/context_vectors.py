@@ -55,8 +55,9 @@ WEIGHTS = of_attention.NO_MASK + [
 AXIS = [m for m in of_attention.AXIS if m.name != "softmax-over-queries"]
 WEIGHING = AXIS + of_attention.SOFTMAX + of_attention.SCORE + WEIGHTS
 ONE_ROW = [
-    Mistake("first-row-alone", "You returned the row of the first word: give every word a row, with `x @ x.T`. (In a loop over the words, the `return` may stand inside it, so that it ends with the first one.)", "return weights[0]"),
-    Mistake("one-row-alone", "You returned the row of one word: give every word a row, with `x @ x.T`.", "return weights[1]", "return weights[2]", "return weights[-1]"),
+    Mistake("one-row-alone", "You returned the row of one word: give every word a row, with `x @ x.T`. (In a loop over the words, the `return` may stand inside it, so that it ends with the first one.)", "return weights[0]", "return weights[1]", "return weights[2]", "return weights[-1]"),
+    Mistake("already-mixed", "You returned the context vectors: return the weights, before they mix anything.", "return weights @ x"),
+    Mistake("not-transposed", "You multiplied `x` by itself as it is: transpose the second factor, `x @ x.T`.", "products = query @ key"),
 ]  # fmt: skip
 CONTEXT = [Mistake("tokens-added", "You added the token itself to its context vector: its own share is in the weighted sum already.", "return x + output")]  # fmt: skip
 
@@ -89,7 +90,6 @@ TOKENS = [Case(draw(*size)) for size in ((3, 2), (2, 7), (5, 5), (7, 3))]
 SUMMED = {"softmax-over-queries": (r"\.sum\((?!.*(keepdim|True))", of_attention.NO_KEEPDIM)}  # fmt: skip
 # Only 3.3 asks for a softmax that doesn't overflow.
 ANY = ("maximum-not-subtracted", "global-maximum-subtracted")
-
 exercise_3_1 = Exercise(
     id="3.1",
     right=attention_weights,
