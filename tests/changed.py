@@ -21,7 +21,7 @@ LONG_FOR = {
     "utils/*.py": "experiments parallel",
     "utils/checks/*": "answers checks mistakes",
     "utils/plots/publishing.py": "lab plot_steps",
-    "utils/plots/steps.py": "lab plot_steps",
+    "utils/plots/step*.py": "lab plot_steps",
     "utils/launch.py": "launch",
     "utils/parallel.py": "launch",
     "utils/training/*": "launch",

@@ -19,7 +19,7 @@ ROWS = """
 utils/attention.py | | experiments parallel
 conftest.py | |
 notebooks/deleted.ipynb | |
-notebooks/deeper/dna.ipynb | notebooks/deeper/dna.ipynb | changed
+notebooks/deeper/llama_itself.ipynb | notebooks/deeper/llama_itself.ipynb | changed
 utils/checks/reader.py | | answers checks experiments mistakes parallel
 notebooks/07_the_clinic.ipynb | notebooks/07_the_clinic.ipynb | changed clinic
 utils/checks/catalogue.py | 00 | answers checks experiments mistakes parallel
