@@ -44,14 +44,14 @@ exercise_6_1 = Exercise(
     returns="the heads (B, H, T, d_k) of x (B, T, D), head h with the features h*d_k … (h+1)*d_k - 1",
     facts=[split_not_divided],
     cut={"num_heads": 1},
-    mistakes=of_heads.SPLIT,
+    mistakes=of_heads.SPLIT + [Mistake("heads-overlap", "Your heads overlap, because head h begins at feature h: it begins at h*d_k, after the features of the heads before it.", "heads = torch.stack([features[..., h : h + d_k] for h in range(num_heads)], 1)")],
     cases=[
         Case(LEGIBLE, 2, note=NOTE),
         Case(draw(2, 7, 15), 3),
         Case(draw(2, 3, 35), 5, note="more heads than tokens"),
         Case(draw(2, 5, 7), 1, note="one head"),
     ],
-)
+)  # fmt: skip
 
 
 def merge_heads(x):
