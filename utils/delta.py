@@ -142,18 +142,14 @@ def _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size=64):
 
 
 def _chunk(state, query, key, value, beta, log_gate):
-    # A gate of 0 lets nothing pass. It is counted, because -inf - (-inf) would be NaN.
-    is_closed = log_gate.isneginf()
-    num_closed = is_closed.cumsum(dim=-2)  # (..., chunk, 1), since the chunk's start
-    sums = log_gate.masked_fill(is_closed, 0.0).cumsum(dim=-2)  # (..., chunk, 1)
-    # What token j wrote has this factor when token i reads it. tril comes before
-    # exp, which could be infinite above the diagonal.
-    decay = (sums - sums.mT).tril().exp().tril()  # (..., chunk, chunk)
-    decay = decay.masked_fill(num_closed != num_closed.mT, 0.0)
+    # What token j wrote has this factor when token i reads it: the product of the gates
+    # after j, up to i. Column j sums their logarithms by itself, because a difference
+    # of two sums would lose all digits to a large one, and -inf - (-inf) is NaN.
+    after = log_gate.expand(*log_gate.shape[:-1], log_gate.shape[-2]).tril(-1)
+    decay = after.cumsum(dim=-2).exp().tril()  # (..., chunk, chunk)
     # The factor of the state before the chunk, and of what is written until its end.
-    state_decay = sums.exp().masked_fill(num_closed > 0, 0.0)  # (..., chunk, 1)
-    until_end = (sums[..., -1:, :] - sums).exp()  # (..., chunk, 1)
-    until_end = until_end.masked_fill(num_closed != num_closed[..., -1:, :], 0.0)
+    state_decay = log_gate.cumsum(dim=-2).exp()  # (..., chunk, 1)
+    until_end = decay[..., -1:, :].mT  # (..., chunk, 1)
     # Token i writes beta_i (v_i - what its key reads in the state and from the
     # tokens before it): a triangular system in what all of them write.
     overlap = (beta * (key @ key.mT) * decay).tril(-1)  # (..., chunk, chunk)
