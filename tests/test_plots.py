@@ -16,6 +16,7 @@ from PIL import Image
 from tests.step_pictures import draw_steps
 from utils import plots
 from utils.plots import chart, theme
+from utils.plots.publishing import to_array
 
 WORDS = ["Your", " journey", "starts"]
 WEIGHTS = [[1.0, 0.0, 0.0], [0.4, 0.6, 0.0], [0.2, 0.3, 0.5]]
@@ -94,6 +95,11 @@ def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published)
         plots.row({"values": [words[:1] + words[2:]]}, title="t")
         chart.heat(torch.eye(6), words, title="t")
     assert len(published) == 2
+
+
+def test_a_number_of_python_keeps_its_digits_and_its_size():
+    numbers = [16777217.0, 1e39, 1e-50]
+    assert to_array(numbers, "numbers").tolist() == numbers
 
 
 def test_a_cross_is_where_a_line_ends_and_not_where_it_has_a_gap(monkeypatch):

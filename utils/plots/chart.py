@@ -87,7 +87,8 @@ Framed: 1 b / 0 a.
     require.that(known.size, "maps with a finite number that isn't hidden", "none")
     scale = _color_scale(known, signed, vmax)
     for at in framed:
-        is_cell = np.shape(at) == (2,) and tuple(at) in np.ndindex(height, width)
+        is_cell = np.shape(at) == (2,) and all(map(require.is_whole, at))
+        is_cell = is_cell and tuple(at) in np.ndindex(height, width)
         require.that(is_cell, f"framed cells of {height} by {width}", at)
     row_labels = _axis_labels(rows, height, "rows")
     column_labels = _axis_labels(columns, width, "columns")
@@ -131,6 +132,7 @@ def _axis_labels(labels, size, what):
         return [(str(i), 1) for i in range(size)]
     if len(labels) and isinstance(labels[0], tuple):
         numbers = [number for _, number in labels]
+        require.whole_numbers(what, numbers)
         is_sum = sum(numbers) == size and min(numbers) > 0
         require.that(is_sum, f"numbers above 0 that sum to {size}", numbers, where=what)
         return [(shorten(name, LABEL_LENGTH), number) for name, number in labels]
@@ -261,7 +263,8 @@ Baselines: guessing.
         ax.plot(values, heights, "o", color=theme.SERIES[0], **style)
     _draw_references(ax.axvline, baseline)
     ax.set_yticks(range(len(groups)), list(groups))
-    ax.set(xlabel=xlabel, ylim=(len(groups) - 0.5, -0.5), xlim=xlim)
+    ax.set(xlabel=xlabel, ylim=(len(groups) - 0.5, -0.5))
+    ax.set_xlim(_limits("xlim", xlim))
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
     ax.set_axisbelow(True)  # or the grid crosses the median bars
@@ -269,6 +272,14 @@ Baselines: guessing.
         fig.legend(loc="outside lower right", ncols=3)
     parts = {"Across": xlabel, "Rows": list(groups), "Baselines": list(baseline or ())}
     publish(fig, "Dots", title, parts)
+
+
+def _limits(what, limits, log=None):
+    """Return the two ends of an axis, or None for those that the data have."""
+    if limits is not None:
+        limits = to_finite(limits, what, 1, log)
+        expect_length(2, what, limits)
+    return limits
 
 
 def _draw_references(draw, places, log=None):
@@ -325,7 +336,7 @@ def lines(
     are_pairs = all(len(mark) == 2 for mark in samples.values())
     require.that(are_pairs, "marks as places, or as pairs (place, text)", samples)
     marks = {k: mark for k, mark in (marks or {}).items() if k not in samples}
-    fig, ax = _axes_above_samples(3.3, samples)
+    fig, ax = _axes_above_samples(3.3, samples, log_x)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
     for i, (name, values) in enumerate(series.items()):
@@ -346,7 +357,7 @@ def lines(
         _draw_line(ax, i, name, at, y)
     _draw_references(ax.axhline, reference, log_y)
     _draw_references(ax.axvline, marks, log_x)
-    ax.set_ylim(ylim)
+    ax.set_ylim(_limits("ylim", ylim, log_y))
     for axis, is_log in ((ax.xaxis, log_x), (ax.yaxis, log_y)):
         if is_log:
             _label_log_axis(axis)
@@ -364,6 +375,7 @@ def lines(
     else:
         fig.legend(loc="outside lower center", ncols=max(1, columns))
     parts = {"Across": xlabel, "Up": ylabel, "Lines": names}
+    require.that(not parts.keys() & samples, f"marks not named {[*parts]}", [*samples])
     parts |= {name: " ".join(text.split()) for name, (_, text) in samples.items()}
     publish(fig, "Lines", title, parts)
 
@@ -389,7 +401,7 @@ def _label_log_axis(axis):
     axis.set_minor_formatter("")
 
 
-def _axes_above_samples(height, samples):
+def _axes_above_samples(height, samples, log_x):
     """Return a figure and axes `height` inches high, with numbered texts below them."""
     texts = [visible(text).replace("↵", "↵ ") for _, text in samples.values()]
     texts = [wrap(text, theme.WIDTH - 1.2) for text in texts]
@@ -401,7 +413,7 @@ def _axes_above_samples(height, samples):
     ax, disc = above.subplots(), {"boxstyle": "circle", "facecolor": "black"}
     number = {"color": "white", "weight": "bold", "ha": "center", "bbox": disc}
     for i, (name, (place, _)) in enumerate(samples.items()):
-        place = float(to_finite(place, name))
+        place = float(to_finite(place, name, log=log_x))
         ax.axvline(place, color=theme.GREY, linestyle=":", linewidth=1)
         at = {"xycoords": ("data", "axes fraction"), "va": "center"}
         ax.annotate(str(i + 1), (place, 1), **at, **number)
@@ -503,18 +515,19 @@ Labels: head 1.
         style = {"color": theme.SERIES[i % 6], "label": name, "linestyle": line}
         ax.plot(x, y, marker=MARKERS[i % 8], **style)
     for text, at in (labels or {}).items():
-        right, up = (offsets or {}).get(text, (-8, 0))
+        right, up = to_finite((offsets or {}).get(text, (-8, 0)), text, 1)
         style = {
             "textcoords": "offset points",
-            "ha": ("center", "left", "right")[np.sign(right)],
-            "va": ("center", "bottom", "top")[np.sign(up)],
+            "ha": ("center", "left", "right")[int(np.sign(right))],
+            "va": ("center", "bottom", "top")[int(np.sign(up))],
         }
+        at = to_finite(at, text, 1)
         ax.annotate(text, at, (right, up), size=theme.SMALLEST, **style)
     if log_x:
         ticks = sorted({float(x) for pair in groups.values() for x in pair[0]})
         ax.set_xticks(ticks, [f"{x:,.9g}" for x in ticks])
         ax.set_xticks([], minor=True)
-    ax.set_ylim(ylim)
+    ax.set_ylim(_limits("ylim", ylim))
     ax.grid()
     ax.set_axisbelow(True)
     fig.legend(loc="outside lower center", ncols=len(groups))

@@ -42,8 +42,8 @@ def to_array(values, what, ndim=None):
     """Return a NumPy copy of a tensor, an array or nested lists of numbers."""
     try:
         if isinstance(values, list | tuple) and any(map(torch.is_tensor, values)):
-            values = torch.stack([torch.as_tensor(v) for v in values])
-        values = torch.as_tensor(values).detach().cpu()
+            values = torch.stack([_to_tensor(v) for v in values])
+        values = _to_tensor(values).detach().cpu()
     except (RuntimeError, TypeError, ValueError):
         require.refuse("numbers, in rows of one length", f"{values!r:.80}", where=what)
     require.that(not values.is_complex(), "real numbers", values.dtype, where=what)
@@ -52,6 +52,14 @@ def to_array(values, what, ndim=None):
         require.that(array.ndim == ndim, f"{ndim} axes", array.shape, where=what)
     require.that(array.size, "one number or more", array.shape, where=what)
     return array
+
+
+def _to_tensor(values):
+    """Return a tensor; Python's numbers keep their 64 bits."""
+    tensor = torch.as_tensor(values)
+    if not (hasattr(values, "dtype") or tensor.is_complex()):
+        tensor = torch.as_tensor(values, dtype=torch.float64)
+    return tensor
 
 
 def to_finite(values, what, ndim=0, log=None):
@@ -168,6 +176,8 @@ def publish(fig, kind, title, parts, num_colors=NUM_COLORS):
     parts: sentences of the text, or a dict from the name of a part to its labels
     """
     if isinstance(parts, dict):
+        for name, labels in parts.items():
+            require.that(labels is not None, "a text", "None", where=name)
         shown = {k: v if isinstance(v, str) else ", ".join(v) for k, v in parts.items()}
         parts = [f"{name}: {labels}" for name, labels in shown.items() if labels]
     text = describe(kind, title, *parts)
