@@ -3,6 +3,7 @@
 Each row has what the message of the ValueError or TypeError says, and a call.
 """
 
+import json
 import math
 import re
 
@@ -230,3 +231,11 @@ CALLS = [
 def test_what_cannot_be_used_is_named(message, call):
     with pytest.raises((ValueError, TypeError), match=re.escape(message)):
         call()
+
+
+def test_a_definition_that_fails_is_reported_if_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("utils.pages.NOTEBOOKS", tmp_path)
+    cells = [{"cell_type": "code", "source": "SIZE = 1 / 0"}]
+    (tmp_path / "page.ipynb").write_text(json.dumps({"cells": cells}))
+    with pytest.raises(AttributeError, match="'SIZE' .ZeroDivisionError: division"):
+        pages.definitions("page")["SIZE"]

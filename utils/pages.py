@@ -26,9 +26,13 @@ class Page(SimpleNamespace):
         setattr(self, name, value)
 
     def __getattr__(self, name):
+        lines = vars(self).get("__failed__", {}).items()
+        errors = [e for line, e in lines if re.search(rf"\b{re.escape(name)}\b", line)]
+        reason = f" ({errors[0]})" if errors else ""
         raise AttributeError(
-            f"{self.__file__} doesn't define {name!r}. If you have changed it, "
-            "bring the original back, as the README says under *Later*"
+            f"{self.__file__} doesn't define {name!r}{reason}. If you have changed it, "
+            "bring the original back, as the README says under *Update the course, "
+            "get a fresh copy of a notebook, print one*"
         )
 
 
@@ -64,8 +68,17 @@ def define(cells: list[dict], names: dict, constants: bool = True):
                 for node in ast.parse("".join(cell["source"])).body:
                     is_wanted = isinstance(node, DEFINITIONS) or is_taken(node)
                     if is_wanted or constants and is_constant(node):
-                        with suppress(Exception), redirect_stdout(io.StringIO()):
-                            exec(ast.unparse(node), names)
+                        _execute(ast.unparse(node), names)
+
+
+def _execute(line, names):
+    """Execute a statement without its output; if it fails, `__failed__` has why."""
+    try:
+        with redirect_stdout(io.StringIO()):
+            exec(line, names)
+    except Exception as error:  # such as a NameError, if it needs a training run
+        reason = f"{type(error).__name__}: {error}"
+        names.setdefault("__failed__", {})[line] = reason
 
 
 def is_taken(node: ast.stmt) -> bool:
