@@ -97,14 +97,14 @@ def test_no_tokens_and_no_keys_give_nothing_and_zeros(num_kv_heads, need_weights
     assert online_softmax_attention(*inputs, 2).equal(torch.zeros(4, 3, 5))
 
 
-@pytest.mark.parametrize("scores", [[-1, -1, 2, 3], [3, -1, -1, 2], [-1, -1, -1, -1]])
+@pytest.mark.parametrize("scores", [[-1, -1, 2, 3], [3, -1, -1, 2]])
 def test_a_slice_of_scores_at_minus_infinity_counts_for_nothing(scores):
     scores = torch.tensor(scores, dtype=torch.float32)
     key = scores.masked_fill(scores < 0, -torch.inf)[:, None]
     inputs = torch.ones(1, 1), key, random(4, 3, dtype=torch.float32)
-    expected = scaled_dot_product_attention(*inputs)[0]  # NaN if no score is finite
+    expected = scaled_dot_product_attention(*inputs)[0]
     output = online_softmax_attention(*inputs, slice_size=2)
-    torch.testing.assert_close(output, expected, equal_nan=True)
+    torch.testing.assert_close(output, expected)
 
 
 def test_a_mask_may_differ_between_the_values_of_a_batch():

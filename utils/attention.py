@@ -28,6 +28,7 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     tensor([0., 0., 1.])
     """
     require.real("scores", scores)
+    require.wide("scores", scores)
     num_axes = max(1, scores.dim())
     if not (require.is_whole(dim) and -num_axes <= dim < num_axes):
         require.refuse(f"dim as an axis of scores {tuple(scores.shape)}", repr(dim))
@@ -214,7 +215,10 @@ def scaled_dot_product_attention(
     weights = _masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
     if dropout_p > 0:
         weights = dropout(weights, dropout_p)
-    return weights @ value, weights
+    output = weights @ value
+    if require.is_readable(output) and output.isnan().any():  # fewer than the weights
+        masked_softmax(scaled_scores(query, key), mask)  # raises for a score
+    return output, weights
 
 
 def cross_attention(
@@ -244,6 +248,8 @@ def cross_attention(
     if source_mask is not None:
         known |= {"dtype": torch.bool}
         require.shapes("source_mask (..., S)", source_mask, **known)
+        shape = *known["..."], known["S"]
+        require.broadcastable("source_mask", source_mask, shape)
         source_mask = source_mask[..., None, :]  # (..., 1, S)
     query, key, value = x @ W_query, encoded @ W_key, encoded @ W_value
     return scaled_dot_product_attention(query, key, value, source_mask)
@@ -286,6 +292,7 @@ def online_softmax_attention(
         accumulator = accumulator * factor + exps @ values
         maximum = new_maximum
     if key.shape[-2]:
+        require.finite("a finite largest score", maximum)
         accumulator = accumulator / denominator
     return accumulator.to(value.dtype)
 
@@ -445,6 +452,7 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
     """
     require.shapes("x (..., H_kv, T, d_k)", x)
     require.sizes(n_rep=n_rep)
+    require.memory(x.new_empty, *x.shape, n_rep)
     return x.repeat_interleave(n_rep, dim=-3)
 
 

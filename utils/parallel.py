@@ -75,7 +75,9 @@ def partial_attention(
     maxima = scores.new_full(scores.shape[:-1], float("-inf"))  # (..., T)
     if scores.shape[-1]:
         maxima = scores.detach().amax(dim=-1)
-    exps = torch.exp(scores - finite_maximum(maxima)[..., None])
+    base = finite_maximum(maxima)
+    require.finite("maxima below inf, and no NaN", base)
+    exps = torch.exp(scores - base[..., None])
     return exps @ value.to(exps.dtype), maxima, exps.sum(dim=-1)
 
 

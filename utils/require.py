@@ -115,6 +115,13 @@ def floating(name: str, x: Tensor):
     """Expect a tensor of floating-point numbers."""
     instance(name, x)
     that(x.is_floating_point(), f"{name} of floating-point numbers", x.dtype)
+    wide(name, x)
+
+
+def wide(name: str, x: Tensor):
+    """Expect no numbers in float8, with which PyTorch hardly computes."""
+    is_wide = x.dtype.itemsize > 1 or not x.is_floating_point()
+    that(is_wide, f"{name} of 16 bits or more", x.dtype)
 
 
 def real(name: str, x: Tensor):
@@ -133,12 +140,12 @@ def memory(make: Callable, *shape: int, **kind) -> Tensor:
         refuse("a shape that fits into memory", shape)
 
 
-def sizes(least: int = 1, /, **sizes: int):
+def sizes(least: int = 1, /, **numbers: int):
     """Expect ints from `least`, and below 2**31, which no real size reaches.
 
-    sizes: by the names that the message gives them
+    numbers: by the names that the message gives them
     """
-    for name, size in sizes.items():
+    for name, size in numbers.items():
         if not (is_whole(size) and least <= size < 2**31 and not _is_narrow(size)):
             below = ", as an int" if _is_narrow(size) else ", below 2**31"
             below = below if is_whole(size) and size > 0 else ""
@@ -150,10 +157,10 @@ def from_zero(**numbers: int):
     sizes(0, **numbers)
 
 
-def flags(**flags: bool):
+def flags(**values: bool):
     """Expect True or False: a text such as "no" would count as true."""
-    for name, flag in flags.items():
-        that(isinstance(flag, bool), f"{name} as True or False", repr(flag))
+    for name, x in values.items():
+        that(isinstance(x, bool), f"{name} as True or False", repr(x))
 
 
 def even(name: str, width: int):
@@ -207,20 +214,20 @@ def finite(expected: str, x: Tensor):
         refuse(expected, x[~x.isfinite()][0].item())
 
 
-def logits(logits: Tensor) -> Tensor:
+def logits(x: Tensor) -> Tensor:
     """Expect floats (..., V), on the CPU with a finite largest one; return that."""
-    floating("logits", logits)
-    has_logits = logits.dim() > 0 and logits.shape[-1] > 0
-    that(has_logits, "logits (..., V), one or more each", logits.shape)
-    largest = logits.amax(dim=-1, keepdim=True)
+    floating("logits", x)
+    has_logits = x.dim() > 0 and x.shape[-1] > 0
+    that(has_logits, "logits (..., V), one or more each", x.shape)
+    largest = x.amax(dim=-1, keepdim=True)
     finite("a finite largest logit", largest)
     return largest
 
 
-def mask(name: str, mask: Tensor, scores: Tensor):
+def mask(name: str, x: Tensor, scores: Tensor):
     """Expect booleans whose shape broadcasts to that of scores."""
-    shapes(f"{name} (...)", mask, dtype=torch.bool, device=scores.device)
-    broadcastable(name, mask, scores.shape)
+    shapes(f"{name} (...)", x, dtype=torch.bool, device=scores.device)
+    broadcastable(name, x, scores.shape)
 
 
 def token_ids(ids: Tensor, vocab_size: int, table: Tensor | None = None):
@@ -237,23 +244,23 @@ def token_ids(ids: Tensor, vocab_size: int, table: Tensor | None = None):
     between("token ids", ids, 0, vocab_size - 1)
 
 
-def targets(scores: Tensor, targets: Tensor, left_out: int | None = None):
+def targets(scores: Tensor, ids: Tensor, left_out: int | None = None):
     """Expect logits (..., V), and for each of their rows a token id, or `left_out`."""
     known = floats("logits (..., V)", scores)
     del known["dtype"]
-    shapes("targets (...)", targets, equal=True, **known)
-    that(targets.numel() > 0, "targets of one token or more", targets.shape)
+    shapes("targets (...)", ids, equal=True, **known)
+    that(ids.numel() > 0, "targets of one token or more", ids.shape)
     if left_out is not None:
         that(is_whole(left_out), "left_out as a whole number", repr(left_out))
         is_small = -(2**63) <= left_out < 2**63
         that(is_small, "left_out from -2**63, below 2**63", left_out)
-        is_out = targets == left_out
-        if is_readable(targets):
+        is_out = ids == left_out
+        if is_readable(ids):
             that(not is_out.all(), "one target or more that counts", left_out)
-        targets = targets.masked_fill(is_out, 0)
+        ids = ids.masked_fill(is_out, 0)
     if is_readable(scores):  # a GPU would search for the largest ones in vain
         logits(scores if left_out is None else scores[~is_out])
-    token_ids(targets, scores.shape[-1])
+    token_ids(ids, scores.shape[-1])
 
 
 def integers(name: str, numbers) -> Tensor:
@@ -261,8 +268,13 @@ def integers(name: str, numbers) -> Tensor:
     expected = f"{name} as one sequence of whole numbers"
     try:
         numbers = numbers if hasattr(numbers, "__len__") else [*numbers]
-        if isinstance(numbers, list | tuple) and bool in map(type, numbers):
-            raise TypeError("PyTorch would take True for 1")
+        kinds = {type(numbers)}
+        if isinstance(numbers, list | tuple):
+            kinds = {*map(type, numbers)}
+            if Tensor in kinds:
+                kinds |= {n.dtype for n in numbers if torch.is_tensor(n)}
+        if kinds & {bool, torch.bool, bytearray}:
+            raise TypeError("PyTorch would take True for 1, and a bytearray, not bytes")
         x = torch.as_tensor(numbers)
         if x.dtype == torch.uint64:  # `x.long()` would make its larger half negative
             x = torch.as_tensor(numbers := x.tolist())
@@ -294,9 +306,9 @@ def enough_ids(ids, context_length: int) -> Tensor:
 def query_key_value(query: Tensor, key: Tensor, *value: Tensor) -> dict:
     """Expect floats that fit, with one feature or more; return what `shapes` does."""
     expected = "query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)"
-    sizes = floats(expected, query, key, *value)
-    that(sizes["d_k"] > 0, "queries and keys of one feature or more", query.shape)
-    return sizes
+    known = floats(expected, query, key, *value)
+    that(known["d_k"] > 0, "queries and keys of one feature or more", query.shape)
+    return known
 
 
 def broadcastable(name: str, x: Tensor, shape: tuple):
@@ -329,20 +341,20 @@ def first_position(start: int):
         refuse("start as a first position of 0 or more", repr(start))
 
 
-def rotary(rotary, rope_base, context_length, rotary_dim=None):
+def rotary(is_rotary, rope_base, context_length, rotary_dim=None):
     """Without rotary=True, rope_base and rotary_dim must keep their defaults."""
-    flags(rotary=rotary)
+    flags(rotary=is_rotary)
     number(above_zero=True, rope_base=rope_base)
-    sizes(int(rotary), context_length=context_length)
-    is_default = rope_base == 10000.0 and rotary_dim is None
-    that(rotary or is_default, "rotary=True with a rope_base or rotary_dim", rotary)
+    sizes(int(is_rotary), context_length=context_length)
+    is_valid = is_rotary or rope_base == 10000.0 and rotary_dim is None
+    that(is_valid, "rotary=True with a rope_base or rotary_dim", is_rotary)
 
 
-def cache(cache, kind: type) -> int:
+def cache(x, kind: type) -> int:
     """Expect a cache of this class, or None; return the number of its tokens."""
-    if cache is not None:
-        instance("cache", cache, kind)
-    return 0 if cache is None else len(cache)
+    if x is not None:
+        instance("cache", x, kind)
+    return 0 if x is None else len(x)
 
 
 def divisible(width: int, num_heads: int):
@@ -370,9 +382,9 @@ def tokens(
 
     returns: S, the number of tokens of x and of those in the cache
     """
-    sizes = features(name, x, layer)
-    S = num_cached + sizes["T"]
+    known = features(name, x, layer)
+    S = num_cached + known["T"]
     if padding_mask is not None:
         kind = {"dtype": torch.bool, "device": x.device}
-        shapes("padding_mask (B, S)", padding_mask, B=sizes["B"], S=S, **kind)
+        shapes("padding_mask (B, S)", padding_mask, B=known["B"], S=S, **kind)
     return S
