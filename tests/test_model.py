@@ -93,6 +93,7 @@ def test_a_text_that_has_ended_is_padded_and_all_ended_texts_stop():
         stop = ends[0] + 1 if ends else 13
         assert text[:stop].equal(whole[: len(text)][:stop])
         assert (text[stop:] == end).all()
+    assert generate(model, start, 0) is not start
     short = generate(model, start[:1].int(), 9, top_k=1, end_id=end)
     assert short.shape[1] <= 6 and short.dtype == torch.int32
 

@@ -27,7 +27,8 @@ class KeyValueCache:
     key, value: (B, H_kv, capacity, d_k), written in place; None before the first tokens
 
     Stored tensors are overwritten, so a gradient that would need them raises PyTorch's
-    RuntimeError: the cache is for generation.
+    RuntimeError: the cache is for generation. `copy.copy` returns a cache that shares
+    them; to continue one text in two ways, take `copy.deepcopy`.
     """
 
     def __init__(self, capacity: int):

@@ -104,7 +104,8 @@ def greedy_translate(
         logits = next_logits([start_id, *written])
         require.logits(logits)
         require.that(logits.dim() == 1, "logits (V,)", logits.shape)
-        require.that(end_id < len(logits), f"end_id below {len(logits)}", end_id)
+        V, is_known = len(logits), max(start_id, end_id) < len(logits)
+        require.that(is_known, f"start_id and end_id below {V}", start_id, end_id)
         best = logits.argmax().item()
         if best == end_id:
             break

@@ -3,6 +3,7 @@
 Shapes: B batch, T tokens, D model width, H heads, d_k head width, V vocabulary.
 """
 
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -78,6 +79,7 @@ class Llama(GPT):
         **options,
     ):
         require.number(eps=eps)
+        require.sizes(d_inner=d_inner)
         require.flags(tied=tied)
         is_free, received = "positions" not in options, options.get("positions")
         require.that(is_free, "no positions, for a Llama's are rotary", repr(received))
@@ -190,6 +192,7 @@ def llama3_frequencies(
     Source: Llama 3.1's `rope_scaling`, as `transformers` computes it.
     """
     require.floating("frequencies", frequencies)
+    require.between("frequencies", frequencies, 0, sys.float_info.max)
     low, high = low_freq_factor, high_freq_factor
     length = original_max_position_embeddings
     require.number(low_freq_factor=low)

@@ -129,6 +129,8 @@ class GPT(nn.Module):
         super().__init__()
         is_known, expected = positions in POSITIONS, f"positions from {POSITIONS}"
         require.that(is_known, expected, repr(positions))
+        require.sizes(d_model=d_model)
+        require.layer_sizes(d_model, d_model, context_length, dropout, num_heads)
         require.from_zero(num_layers=num_layers)
         is_list = isinstance(attention, list | tuple)
         layers = attention if is_list else [attention] * num_layers
@@ -155,7 +157,8 @@ class GPT(nn.Module):
             )
         except TypeError as error:
             text = "expected attention as a class that takes (d_in, d_out, "
-            text += f"context_length, dropout, num_heads), got {attention}: {error}"
+            names = ", ".join(["context_length", "dropout", "num_heads", *options])
+            text += f"{names}), got {attention}: {error}"
             raise TypeError(text) from error
         self.norm = nn.LayerNorm(d_model)
         self.output = nn.Linear(d_model, vocab_size, bias=False)
@@ -421,6 +424,7 @@ def generate(
     if end_id is not None:
         is_valid = require.is_whole(end_id) and 0 <= end_id < V
         require.that(is_valid, f"end_id below {V}", repr(end_id))
+    token_ids = token_ids.clone()  # with num_tokens=0 a text of its own, too
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None
     has_ended = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)  # (B, 1)

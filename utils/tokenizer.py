@@ -153,6 +153,9 @@ def encode_bpe(
     [115, 257]
     """
     token_bytes(merges)  # checks them
+    ids = [*merges.values()]  # the smallest one is merged first
+    is_sorted, expected = ids == sorted(ids), "ids that rise in the order learned"
+    require.that(is_sorted, expected, f"{ids!s:.80}")
     words = _split_words(text, pattern)
     pieces = {word: _encode_word(word.encode("utf-8"), merges) for word in set(words)}
     return [i for word in words for i in pieces[word]]

@@ -111,16 +111,16 @@ def solution(exercise: str, passed: bool = True):
 
     Raises ValueError if there is no such exercise, or none that later cells use.
     """
+    require.flags(passed=passed)
     known = _find(exercise)
     finished = catalogue.course_version(known) if known else None
     if finished is None:
-        text = "expected the id of an exercise whose function utils has as well, got "
-        raise ValueError(text + safe_text(exercise) + _ask_for_quotes(exercise))
-    name = catalogue.record_name(exercise, known)
+        expected = "the id of an exercise whose function utils has as well"
+        require.refuse(expected, safe_text(exercise) + _ask_for_quotes(exercise))
+    name, label = catalogue.record_name(exercise, known), _label(exercise)
     if name in _passed_answers:
         print(f"Using your own {known.name}.")
         return _passed_answers[name]
-    label = _label(exercise)
     until = f"until yours passes {label}"
     if not passed or name in records.load():  # in another session
         for title, answer in _saved_answers(known, name):

@@ -4,6 +4,7 @@ from functools import wraps
 
 import torch
 
+from utils import require
 from utils.attention import merge_heads, split_heads
 from utils.clinic.patients import expect_layer, twin, uniform
 from utils.plots import chart
@@ -24,6 +25,7 @@ def instrument(heading, draw=None):
     def decorate(measure):
         @wraps(measure)
         def read(layer, *slugs, **options):
+            require.that(draw or not options, f"no options of {name}", *options)
             other, beside = twin(layer, *slugs), " and ".join(slugs) or "healthy"
             here, there = measured(layer, name), measured(other, name)
             who = f"patient {layer.number}" if layer.is_patient else "this layer"
@@ -51,7 +53,9 @@ def usable_instruments(layer) -> list[str]:
 
 def measured(layer, name: str) -> dict[str, float]:
     """Return what an instrument measures on a layer: what -> number."""
-    values = INSTRUMENTS[name](expect_layer(layer))
+    usable = usable_instruments(expect_layer(layer))
+    require.that(name in usable, f"one of {', '.join(usable)} for this layer", name)
+    values = INSTRUMENTS[name](layer)
     return {label: float(value) for label, value in values.items()}
 
 

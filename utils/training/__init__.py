@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from utils import require
 from utils.checkpoints import check_shapes, require_equal
@@ -131,7 +131,9 @@ def _is_storable(metadata):
         torch.save(metadata, buffer)
         buffer.seek(0)
         stored = torch.load(buffer, weights_only=True)
-        return isinstance(metadata, dict | None) and bool(stored == metadata)
+        has_tensors = any(map(torch.is_tensor, tree_leaves(metadata)))
+        is_dict = isinstance(metadata, dict | None) and not has_tensors
+        return is_dict and bool(stored == metadata)
     except Exception:
         return False
 
@@ -186,8 +188,10 @@ def train(
     require.instance("compute_loss", compute_loss, Callable)
     if on_step is not None:
         require.instance("on_step", on_step, Callable)
-    is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict | str)
-    is_list = is_list and not hasattr(batches, "ndim")  # a tensor is one batch
+    is_list = hasattr(batches, "__getitem__") and hasattr(batches, "__len__")
+    no_list = dict | str | bytes | bytearray
+    # A tensor is one batch.
+    is_list = is_list and not (isinstance(batches, no_list) or hasattr(batches, "ndim"))
     expected = "a list of batches, or a function from a number to a batch"
     received = f"{type(batches).__name__}: pass [batch], or list(…) of a DataLoader"
     require.that(callable(batches) or is_list, expected, received)
@@ -256,7 +260,8 @@ class _TrainingState:
             loss = compute_loss(self.model, batch)
         require.instance("the loss", loss)
         is_valid = loss.dim() == 0 and loss.requires_grad
-        require.that(is_valid, "the loss as a scalar with a gradient", loss.shape)
+        received = loss.shape if loss.dim() else "a loss without a gradient"
+        require.that(is_valid, "the loss as a scalar with a gradient", received)
         self.losses[self.step] = loss.detach()
         if self.device.type == "cpu":  # a GPU would have to wait for the loss
             self.require_finite_losses()
