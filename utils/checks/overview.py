@@ -21,7 +21,7 @@ GROUP = f"<div><b>{{}}</b></div>{LIST}"
 FOLDED_GROUP = f"<details><summary><b>{{}}</b></summary>{LIST}</details>"
 TILE = '<li style="display: flex; justify-content: space-between; flex-wrap: wrap; padding: 0 6px; border: 2px solid {color}; border-radius: 4px"><span>{link}</span> <span style="{look}">{state}</span></li>'
 BADGE = "background: {}; color: #fff; border-radius: 4px; padding: 0 6px"
-NOTHING = "Nothing to repeat yet: once you have passed an exercise in a second notebook, three questions a day come here."
+NOTHING = "Nothing to repeat yet: once you have passed exercises in two numbered notebooks, three questions a day come here."
 
 
 def progress():

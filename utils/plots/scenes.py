@@ -179,8 +179,7 @@ def text_to_ids(picture, words, ids, merges: dict):
 # --- 03 and on: who looks at whom -------------------------------------------------
 
 
-@scene
-def looks(picture, lines, positions, weights):
+def draw_looks(picture, lines, positions, weights):
     """Draw sentences with blue arrows from one word to those it looks at.
 
     lines: sentences, as lists of words; those that differ are bold, if they are few
@@ -209,6 +208,9 @@ def looks(picture, lines, positions, weights):
                 picture.wire(*ends, "weight", weight=weight, bend=-0.2)
                 picture.note((x, top - 0.3), text, "weight", align="center")
         y += max(height, 0.35 + lowest)
+
+
+looks = scene(draw_looks)
 
 
 def _draw_sentence(picture, y, words, roles, bold):

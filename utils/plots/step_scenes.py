@@ -27,6 +27,7 @@ from utils.plots.scenes import (
     SUMMED,
     draw_attention,
     draw_formula,
+    draw_looks,
     draw_product,
 )
 from utils.plots.steps import in_steps
@@ -363,6 +364,19 @@ def causal_rows(scores: Tensor, words):
 
 
 # --- 06 ---------------------------------------------------------------------------
+
+
+@in_steps
+def learning(lines, stages):
+    """Show how the last words of sentences learn where to look.
+
+    lines: sentences of the same length, as lists of words
+    stages: for each state a sentence, and the weights of the last word of each line
+    """
+    for text, weights in stages:
+        picture = Picture()
+        draw_looks(picture, lines, [len(words) - 1 for words in lines], weights)
+        yield picture, text
 
 
 @in_steps
