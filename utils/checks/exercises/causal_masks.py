@@ -74,7 +74,7 @@ def booleans(*rows):
 
 
 SMALL = torch.tensor([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]])
-LARGE = torch.tensor([[600.0, -900.0, 300.0], [-500.0, 200.0, 800.0]])
+LARGE = torch.tensor([[300.0, -900.0, 600.0], [-500.0, 200.0, 800.0]])
 LOW = torch.tensor([[-3e4, -30040.0, -30080.0], [-30080.0, -3e4, -30040.0]])
 PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 
@@ -98,7 +98,7 @@ exercise_5_3 = Exercise(
         Case(SMALL, booleans([1, 0, 1], [0, 0, 0]), note="nothing allowed in row 1"),
         Case(draw(5, 5, 3), draw(5, 3) > -0.5, note="B = T"),
         Case(draw(2, 3, 5, 7), PADDING[:, None, None], note="a padding mask"),
-        Case(LARGE, booleans([1, 1, 0], [1, 1, 1]), note="large scores"),
+        Case(LARGE, booleans([1, 1, 0], [1, 1, 1]), note="a large hidden score"),
         Case(LOW, booleans([0, 1, 1], [1, 0, 1]), note="scores near -30000"),
     ],
 )

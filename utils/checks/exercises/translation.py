@@ -65,7 +65,7 @@ exercise_12_1 = Exercise(
         drawn("T = S, all square", (2, 5, 7), (2, 5, 7), 7, 7, real=[3, 5]),
         drawn("an empty sentence", (2, 3, 5), (2, 7, 5), 11, 2, real=[3, 0]),
         drawn("two leading axes", (2, 3, 5, 7), (2, 3, 11, 7), 2, 5, real=LENGTHS),
-        drawn("large scores", (2, 5), (7, 5), 3, 2, real=6, scale=30.0),
+        drawn("large scores", (13, 5), (7, 5), 3, 2, real=6, scale=30.0),
     ],
 )
 

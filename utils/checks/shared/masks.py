@@ -30,7 +30,7 @@ HIDE = [
     Mistake("zero-times-infinity", "You multiplied the mask by -inf, and 0 times infinity is NaN: put -inf at the hidden positions only, scores.masked_fill(~mask, float('-inf')).", "hidden = scores + ~mask * -torch.inf; weights = soft"),
     Mistake("zero-for-minus-infinity", "You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so hidden positions get a weight: use -inf, before the softmax.", "hidden = scores.masked_fill(~mask, 0.0); weights = soft"),
     Mistake("mask-added", "You added the mask to the scores as 1 and 0, so hidden positions get a weight: use scores.masked_fill(~mask, float('-inf')).", "hidden = scores + mask.float(); weights = soft"),
-    Mistake("mask-after-softmax", "You masked after the softmax, so the weights that stay don't sum to 1: divide by their new sum where it isn't 0, or fill the scores with -inf before the softmax.", "hidden = scores; weights = soft * mask"),
+    Mistake("mask-after-softmax", "You masked after the softmax: the weights that stay don't sum to 1, and if a hidden score is far above theirs, they are all 0. Fill the scores with -inf before the softmax.", "hidden = scores; weights = soft * mask", "hidden = scores; weights = soft * mask / (soft * mask).sum(-1, keepdim=True).clamp(min=1e-30)"),
 ]  # fmt: skip
 ZEROS = "such a row must be all zeros, so set hidden weights to 0 after the softmax."
 EMPTY_ROWS = [
