@@ -1,12 +1,14 @@
 """Test a change: `python -m tests.changed [BASE]`.
 
-Notebooks that differ from the commit BASE are run and stored. If nothing else differs
-but texts, then tests run that take seconds, and otherwise the quick run,
-`python -m pytest`. With both run the long tests that the table LONG_FOR has for changed
-files, and the tests and notebooks that use code of a changed notebook.
+Notebooks that differ from the commit BASE are run and stored, and those that call a
+function of `utils/plots` that differs. If only notebooks and texts differ, then tests
+run that take seconds, and otherwise the quick run, `python -m pytest`. With both run
+the long tests that the table LONG_FOR has for changed files, and the tests and
+notebooks that use code of a changed notebook.
 """
 
 import argparse
+import re
 import subprocess
 import sys
 from fnmatch import fnmatchcase
@@ -18,7 +20,7 @@ TEST = "tests/test_{}.py".format
 # The tests of what notebooks and texts say, which take seconds.
 FORM = [*map(TEST, "exercises drift notebooks repository sections seeds".split())]
 LONG_FOR = {
-    "utils/*.py": "experiments parallel",
+    "utils/*.py": "experiments parallel",  # also of its folders: both take seconds
     "utils/checks/*": "answers checks mistakes",
     "utils/plots/publishing.py": "lab plot_steps",
     "utils/plots/step*.py": "lab plot_steps",
@@ -56,7 +58,22 @@ def find_takers(notebook):
     return {*tests.split(), *pages.split()}
 
 
-def plan(files):
+def find_drawings(base):
+    """Return the notebooks that call a changed function of `utils/plots`.
+
+    Also return the changed functions that no notebook calls. Git puts the function
+    around a change into the header of each hunk.
+    """
+    changes = git("diff", "-U0", base, "--", "utils/plots")
+    notebooks, helpers = set(), set()
+    for name in re.findall(r"^(?:@@.*@@ |[-+])def (\w+)", changes, re.MULTILINE):
+        found = git("grep", "-lF", f".{name}(", "--", "notebooks").split()
+        notebooks |= {*found}
+        helpers |= set() if found else {name}
+    return notebooks, sorted(helpers)
+
+
+def plan(files, drawings=()):
     """Return the notebooks to be stored, and the words of each run of pytest."""
 
     def differs(*rows):
@@ -68,9 +85,11 @@ def plan(files):
     if differs("utils/checks/exercises/*", "utils/checks/catalogue.py"):
         notebooks.add(START)  # which lists the exercises
     words = " ".join(LONG_FOR[row] for row in LONG_FOR if differs(row)).split()
-    long = sorted({*map(TEST, words)} | there.intersection(LONG) | takers)
+    long = sorted({*map(TEST, words)} | there.intersection(LONG) | takers - {*FORM})
     is_form = all(name.endswith((".ipynb", ".md")) for name in files)
-    return sorted(notebooks), [FORM if is_form else []] + [long] * bool(long)
+    return sorted(notebooks | {*drawings}), [FORM if is_form else []] + [long] * bool(
+        long
+    )
 
 
 def main():
@@ -88,10 +107,15 @@ def main():
     print("Compared with", git("log", "-1", "--format=%h (%s)", base))
     if not files:
         return "Nothing differs. To compare with an earlier commit, name it: HEAD~1."
-    notebooks, runs = plan(files)
-    minutes = (1 if FORM in runs else 5) + len(runs[1:]) + len(notebooks) / 4
+    drawings, helpers = find_drawings(base)
+    notebooks, runs = plan(files, drawings)
+    minutes = (
+        (1 if FORM in runs else 5) + len(sum(runs[1:], [])) / 2 + len(notebooks) / 4
+    )
     print("These files differ:", *files)
     print("Notebooks that are stored:", *notebooks or ["none"])
+    if helpers:
+        print("Not the figures of what calls these, see CONTRIBUTING:", *helpers)
     print("Tests that run:", *runs[0] or ["the quick run"], *sum(runs[1:], []))
     print(f"About {minutes:.0f} min on two quiet cores", flush=True)
     for words in "check -q", "format --check -q":
@@ -105,8 +129,6 @@ def main():
     pytest = [sys.executable, "-m", "pytest"]
     if any([subprocess.call([*pytest, *words], cwd=ROOT) for words in runs]):
         return "Something failed: see above."
-    if redraw:
-        print("No test compares figures: CONTRIBUTING says how to store new ones.")
     print("All that ran holds. CI also runs the other tests, and all notebooks.")
 
 
