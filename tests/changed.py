@@ -87,9 +87,8 @@ def plan(files, drawings=()):
     words = " ".join(LONG_FOR[row] for row in LONG_FOR if differs(row)).split()
     long = sorted({*map(TEST, words)} | there.intersection(LONG) | takers - {*FORM})
     is_form = all(name.endswith((".ipynb", ".md")) for name in files)
-    return sorted(notebooks | {*drawings}), [FORM if is_form else []] + [long] * bool(
-        long
-    )
+    runs = [FORM if is_form else [], long]
+    return sorted(notebooks | {*drawings}), runs[: 1 + bool(long)]
 
 
 def main():
@@ -109,15 +108,13 @@ def main():
         return "Nothing differs. To compare with an earlier commit, name it: HEAD~1."
     drawings, helpers = find_drawings(base)
     notebooks, runs = plan(files, drawings)
-    minutes = (
-        (1 if FORM in runs else 5) + len(sum(runs[1:], [])) / 2 + len(notebooks) / 4
-    )
+    halves = (2 if FORM in runs else 10) + len(sum(runs[1:], [])) + len(notebooks) / 2
     print("These files differ:", *files)
     print("Notebooks that are stored:", *notebooks or ["none"])
     if helpers:
         print("Not the figures of what calls these, see CONTRIBUTING:", *helpers)
     print("Tests that run:", *runs[0] or ["the quick run"], *sum(runs[1:], []))
-    print(f"About {minutes:.0f} min on two quiet cores", flush=True)
+    print(f"About {halves / 2:.0f} min on two quiet cores", flush=True)
     for words in "check -q", "format --check -q":
         if subprocess.call([sys.executable, "-m", "ruff", *words.split()], cwd=ROOT):
             return "Ruff found this; nothing else ran. `ruff format` corrects layout."

@@ -45,6 +45,17 @@ def test_every_row_names_long_tests_and_every_form_test_is_there():
     assert [t for t in [*long, *changed.FORM] if not (ROOT / t).exists()] == []
 
 
+def test_what_calls_a_changed_drawing_is_stored_and_a_helper_named(monkeypatch):
+    hunks = "@@ -1 +1 @@ def looks(picture):\n-    a\n@@ -9 +9 @@\n+def _helper(b):\n"
+    git = changed.git
+    answer = lambda *words: hunks if words[0] == "diff" else git(*words)  # noqa: E731
+    monkeypatch.setattr(changed, "git", answer)
+    notebooks, helpers = changed.find_drawings("HEAD")
+    assert "notebooks/attention_in_an_hour.ipynb" in notebooks and helpers == [
+        "_helper"
+    ]
+
+
 def run(folder, *words):
     command = [sys.executable, "-m", "tests.changed", *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
