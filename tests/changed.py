@@ -8,6 +8,7 @@ notebooks that use code of a changed notebook.
 """
 
 import argparse
+import ast
 import re
 import subprocess
 import sys
@@ -61,15 +62,22 @@ def find_takers(notebook):
 def find_drawings(base):
     """Return the notebooks that call a changed function of `utils/plots`.
 
-    Also return the changed functions that no notebook calls. Git puts the function
-    around a change into the header of each hunk.
+    Also return what has changed there and no notebook calls: classes, constants, and
+    functions that only others call.
     """
-    changes = git("diff", "-U0", base, "--", "utils/plots")
     notebooks, helpers = set(), set()
-    for name in re.findall(r"^(?:@@.*@@ |[-+])def (\w+)", changes, re.MULTILINE):
-        found = git("grep", "-lF", f".{name}(", "--", "notebooks").split()
-        notebooks |= {*found}
-        helpers |= set() if found else {name}
+    for path in (ROOT / "utils/plots").glob("*.py"):
+        changes = git("diff", "-U0", base, "--", str(path))
+        spans = re.findall(r"^@@ .*\+(\d+)(?:,(\d+))? @@", changes, re.MULTILINE)
+        spans = [(int(start), int(start) + int(size or 1)) for start, size in spans]
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if any(
+                node.lineno < end and start <= node.end_lineno for start, end in spans
+            ):
+                name = getattr(node, "name", ast.unparse(node).split("=")[0].strip())
+                found = git("grep", "-lF", f".{name}(", "--", "notebooks").split()
+                notebooks |= {*found}
+                helpers |= set() if found else {name}
     return notebooks, sorted(helpers)
 
 
@@ -106,6 +114,9 @@ def main():
     print("Compared with", git("log", "-1", "--format=%h (%s)", base))
     if not files:
         return "Nothing differs. To compare with an earlier commit, name it: HEAD~1."
+    for words in "check -q", "format --check -q":
+        if subprocess.call([sys.executable, "-m", "ruff", *words.split()], cwd=ROOT):
+            return "Ruff found this; nothing else ran. `ruff format` corrects layout."
     drawings, helpers = find_drawings(base)
     notebooks, runs = plan(files, drawings)
     halves = (2 if FORM in runs else 10) + len(sum(runs[1:], [])) + len(notebooks) / 2
@@ -115,9 +126,6 @@ def main():
         print("Not the figures of what calls these, see CONTRIBUTING:", *helpers)
     print("Tests that run:", *runs[0] or ["the quick run"], *sum(runs[1:], []))
     print(f"About {halves / 2:.0f} min on two quiet cores", flush=True)
-    for words in "check -q", "format --check -q":
-        if subprocess.call([sys.executable, "-m", "ruff", *words.split()], cwd=ROOT):
-            return "Ruff found this; nothing else ran. `ruff format` corrects layout."
     from tests.notebooks import execute  # not before Ruff has found a syntax error
 
     redraw = any(name.startswith("utils/plots/") for name in files)

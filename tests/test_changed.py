@@ -45,15 +45,18 @@ def test_every_row_names_long_tests_and_every_form_test_is_there():
     assert [t for t in [*long, *changed.FORM] if not (ROOT / t).exists()] == []
 
 
-def test_what_calls_a_changed_drawing_is_stored_and_a_helper_named(monkeypatch):
-    hunks = "@@ -1 +1 @@ def looks(picture):\n-    a\n@@ -9 +9 @@\n+def _helper(b):\n"
-    git = changed.git
-    answer = lambda *words: hunks if words[0] == "diff" else git(*words)  # noqa: E731
-    monkeypatch.setattr(changed, "git", answer)
+def test_what_calls_a_changed_drawing_is_stored_and_a_helper_named(
+    tmp_path, monkeypatch
+):
+    make_repository(tmp_path)
+    monkeypatch.setattr(changed, "ROOT", tmp_path)
+    path = tmp_path / "utils/plots/chart.py"
+    text = path.read_text(encoding="utf-8").replace("fig.", "fig .")
+    path.write_text(text, encoding="utf-8")
     notebooks, helpers = changed.find_drawings("HEAD")
-    assert "notebooks/attention_in_an_hour.ipynb" in notebooks and helpers == [
-        "_helper"
-    ]
+    assert "notebooks/06_multi_head_attention.ipynb" in notebooks
+    assert "_axes_above_samples" in helpers and "heat" not in helpers
+    assert "notebooks/01_tokens.ipynb" not in notebooks
 
 
 def run(folder, *words):

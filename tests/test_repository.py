@@ -85,7 +85,7 @@ def test_the_readme_states_the_minutes_of_each_notebook_and_the_hours_of_them():
 def test_both_texts_for_people_state_the_limit_of_a_notebook_in_minutes():
     stated = 5 * round(LONGEST / 5)
     assert f"A notebook takes at most {stated} of them" in read("README.md")
-    limit = f"at most {stated} minutes, rounded to five, which {LONGEST} still gives"
+    limit = f"at most {LONGEST} minutes, of which it states {stated}"
     assert limit in read("CONTRIBUTING.md")
 
 

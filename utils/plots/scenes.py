@@ -179,12 +179,13 @@ def text_to_ids(picture, words, ids, merges: dict):
 # --- 03 and on: who looks at whom -------------------------------------------------
 
 
-def draw_looks(picture, lines, positions, weights):
+def draw_looks(picture, lines, positions, weights, *, is_flat=False):
     """Draw sentences with blue arrows from one word to those it looks at.
 
     lines: sentences, as lists of words; those that differ are bold, if they are few
     positions: of the word that looks, one for each line
     weights: a row for each line, one number a word; arrows from 0.05 on
+    is_flat: whether arrows may cross, so that all lines keep their place
     """
     changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
     changed = changed if 2 * len(changed) < len(lines[0]) else []
@@ -198,7 +199,8 @@ def draw_looks(picture, lines, positions, weights):
             weight, text = row_[j], format_number(row_[j])
             if j != position:
                 nearer = row_[min(j, position) + 1 : max(j, position)] >= THINNEST
-                bend = 0.08 + 0.02 * abs(j - position) + 0.16 * nearer.sum()
+                bend = 0.08 + 0.02 * abs(j - position)
+                bend += 0.16 * nearer.sum() * (not is_flat)
                 lowest = max(lowest, bend * (weight >= THINNEST))
                 style = {"weight": weight, "bend": bend, "text": text}
                 picture.wire(start, boxes[j], "weight", **style)

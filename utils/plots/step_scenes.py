@@ -375,7 +375,8 @@ def learning(lines, stages):
     """
     for text, weights in stages:
         picture = Picture()
-        draw_looks(picture, lines, [len(words) - 1 for words in lines], weights)
+        last = [len(words) - 1 for words in lines]
+        draw_looks(picture, lines, last, weights, is_flat=True)
         yield picture, text
 
 
