@@ -1,7 +1,7 @@
 """Update the course: `python -m utils.update`.
 
 The newest version is fetched with git. The notebooks that you wrote in are copied into
-a new folder `mine/DATE/` before new ones replace them. If that fails, nothing changes.
+a new folder `mine/DATE/` before new ones replace them, and stay there if that fails.
 """
 
 import json

@@ -10,7 +10,7 @@ from utils.checks.engine.values import safe_text
 DEFINITION = re.compile(r"^(?:def|class)\s+(\w+)", re.MULTILINE)
 CHECK = re.compile(r"\bcheck\(\s*[\"']([\d.]+)[\"'],\s*(\w+)")
 AGAIN = "Run the cell with your definition, then run this cell again."
-CORRECT = "Correct that cell, run it, then run the check again."
+CORRECT = "If a cell above it hasn't run yet, run that first. Else correct the cell. Then run it, and the check again."
 
 failures = {}  # name: the error of the newest cell that should have defined it
 

@@ -86,7 +86,7 @@ Framed: 1 b / 0 a.
     known = maps[masks & (np.isfinite(maps) if signed else ~np.isnan(maps))]
     require.that(known.size, "maps with a finite number that isn't hidden", "none")
     scale = _color_scale(known, signed, vmax)
-    for at in framed:
+    for at in (framed := [*framed]):
         is_cell = np.shape(at) == (2,) and all(map(require.is_whole, at))
         is_cell = is_cell and tuple(at) in np.ndindex(height, width)
         require.that(is_cell, f"framed cells of {height} by {width}", at)

@@ -57,7 +57,7 @@ def learning_rate(
     if final_lr is None:
         return lr
     start = max(warmup, (steps - 1) * (1 - decline))
-    t = min(1.0, max(0.0, step - start) / max(1, steps - 1 - start))
+    t = min(1.0, max(0.0, step - start) / max(1e-9, steps - 1 - start))
     return final_lr + (lr - final_lr) * (1 + math.cos(math.pi * t)) / 2
 
 
