@@ -134,7 +134,7 @@ def main():
     pytest = [sys.executable, "-m", "pytest"]
     if any([subprocess.call([*pytest, *words], cwd=ROOT) for words in runs]):
         return "Something failed: see above."
-    print("All that ran holds. CI also runs the other tests, and all notebooks.")
+    print("All that ran holds. `.ci/run` also runs the other tests, and all notebooks.")
 
 
 if __name__ == "__main__":
