@@ -25,7 +25,7 @@ ERRORS = {  # how an error and its lines begin, as `_explained` joins them: what
     r"(TypeError: tril\(\): .* must be Tensor, not (bool|int|float)|RuntimeError: tril: input)": Diagnosis("tril-of-no-matrix", "`tril` needs a matrix: make one first, such as torch.ones(T, T, dtype=torch.bool)."),
     r"(Type|Attribute)Error: .*\btorch\.return_types\.(max|min)\b": Diagnosis("pair-not-taken-apart", "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."),
     r"IndexError: tuple index out of range\n[\s\S]*\.chunk\([^,()]*\)": Diagnosis("batch-cut", "Your `chunk` cuts the first axis, the batch, because it has no `dim`: .chunk(num_heads, dim=-1) cuts the features."),
-    r"AttributeError: '(tuple|list)' .* 'shape'|TypeError: linear\(\): argument 'input' .* not (tuple|list)": Diagnosis("several-for-one", "You pass several tensors where one is needed: take one of them, such as q[h], or join them, torch.cat(heads, dim=-1)."),
+    r"AttributeError: '(tuple|list)' .* '(shape|m?T)'|TypeError: linear\(\): argument 'input' .* not (tuple|list)": Diagnosis("several-for-one", "You pass several tensors where one is needed: take one of them, such as q[h], or join them, torch.cat(heads, dim=-1)."),
 }  # fmt: skip
 
 
