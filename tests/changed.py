@@ -19,7 +19,7 @@ from tests.repository import LONG, ROOT
 START = "notebooks/00_start_here.ipynb"
 TEST = "tests/test_{}.py".format
 # The tests of what notebooks and texts say, which take seconds.
-FORM = [*map(TEST, "exercises drift notebooks repository sections seeds".split())]
+TEXTS = [*map(TEST, "exercises drift notebooks repository sections seeds".split())]
 LONG_FOR = {
     "utils/*.py": "experiments parallel",  # also of its folders: both take seconds
     "utils/checks/*": "answers checks mistakes",
@@ -51,7 +51,7 @@ def find_base(given):
     return git(*is_commit, f"{given}^{{commit}}") if given else ""
 
 
-def find_takers(notebook):
+def find_users(notebook):
     """Return the tests that name a notebook, and the notebooks that use its code."""
     page = notebook.removeprefix("notebooks/").removesuffix(".ipynb")
     tests = git("grep", "-lwF", page, "--", "tests/test_*.py")
@@ -89,13 +89,13 @@ def plan(files, drawings=()):
 
     there = {name for name in files if (ROOT / name).exists()}
     notebooks = {name for name in there if name.endswith(".ipynb")}
-    takers = set().union(*map(find_takers, notebooks))
+    users = set().union(*map(find_users, notebooks))
     if differs("utils/checks/exercises/*", "utils/checks/catalogue.py"):
         notebooks.add(START)  # which lists the exercises
     words = " ".join(LONG_FOR[row] for row in LONG_FOR if differs(row)).split()
-    long = sorted({*map(TEST, words)} | there.intersection(LONG) | takers - {*FORM})
+    long = sorted({*map(TEST, words)} | there.intersection(LONG) | users - {*TEXTS})
     is_form = all(name.endswith((".ipynb", ".md")) for name in files)
-    runs = [FORM if is_form else [], long]
+    runs = [TEXTS if is_form else [], long]
     return sorted(notebooks | {*drawings}), runs[: 1 + bool(long)]
 
 
@@ -119,7 +119,7 @@ def main():
             return "Ruff found this; nothing else ran. `ruff format` corrects layout."
     drawings, helpers = find_drawings(base)
     notebooks, runs = plan(files, drawings)
-    halves = (2 if FORM in runs else 10) + len(sum(runs[1:], [])) + len(notebooks) / 2
+    halves = (2 if TEXTS in runs else 10) + len(sum(runs[1:], [])) + len(notebooks) / 2
     print("These files differ:", *files)
     print("Notebooks that are stored:", *notebooks or ["none"])
     if helpers:

@@ -39,10 +39,10 @@ def test_a_changed_file_selects_what_it_concerns(row):
     assert bool(quick) == file.endswith((".ipynb", ".md"))
 
 
-def test_every_row_names_long_tests_and_every_form_test_is_there():
+def test_every_row_names_long_tests_and_every_text_test_is_there():
     long = {*map(changed.TEST, " ".join(changed.LONG_FOR.values()).split())}
     assert long <= {*changed.LONG}
-    assert [t for t in [*long, *changed.FORM] if not (ROOT / t).exists()] == []
+    assert [t for t in [*long, *changed.TEXTS] if not (ROOT / t).exists()] == []
 
 
 def test_what_calls_a_changed_drawing_is_stored_and_a_helper_named(
