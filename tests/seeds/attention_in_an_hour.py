@@ -7,16 +7,21 @@ from tests.seeds import definitions
 
 def main(seed):
     book = definitions("attention_in_an_hour")
-    model = book["train_from"](seed)
-    new, every = book["fraction_right"](*model)
-    is_right = book["IDS"] == book["ANSWERS"][:, None]
-    looks, start = book["last_word_weights"], book["MOVED"].split()
-    moved = [[*map(book["LEXICON"].index, [*start, last])] for last in ("slow", "fast")]
-    slow, fast = looks(*model, torch.tensor(moved))
+    ids, answers, right = book["IDS"], book["ANSWERS"], book["fraction_right"]
+    weights, moved = book["last_word_weights"], book["MOVED"]
+    moved_ids = book["encode"](words for words, _ in book["make_sentences"](moved))
+    both = torch.cat([ids[10:], moved_ids[10:]]), answers[10:].repeat(2)
+    one_order, both_orders = book["train_from"](seed), book["train_from"](seed, *both)
+    is_right = ids == answers[:, None]
+    slow, fast = weights(one_order, moved_ids[[0, 5]])  # the dog hunts the cat
     return {
-        "right of the ten new sentences": new,
-        "right of all 300": every,
-        "weight on the right creature": looks(*model, book["IDS"])[is_right].mean(),
+        "right of the ten new sentences": right(one_order, ids[:10], answers[:10]),
+        "weight on the right creature": weights(one_order, ids)[is_right].mean(),
         "moved, slow: word 2": slow[1],
         "moved, fast: word 6": fast[5],
+        "both orders, new": right(both_orders, ids[:10], answers[:10]),
+        "both orders, new, moved": right(both_orders, moved_ids[:10], answers[:10]),
+        "both orders, moved: weight on the right creature": weights(
+            both_orders, moved_ids
+        )[moved_ids == answers[:, None]].mean(),
     }

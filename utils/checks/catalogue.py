@@ -38,7 +38,7 @@ ASKED = {
     "16_several_machines": {"16.1": "parallel", "16.2": "parallel"},
 }  # fmt: skip
 # Labels in 00 and in *Attention in an hour*, and which exercise each is elsewhere.
-HOUR = {"1": "3.1", "2": "4.1", "3": "6.3"}
+HOUR = {"1": "3.1", "2": "4.1", "3": "6.3_in_an_hour"}
 BORROWED = {"0.1": "3.3"} | HOUR
 PARTS = {"0.1": " in 00", "3": " in an hour"}  # in part, and recorded with this ending
 HOUR_PAGE = "attention_in_an_hour.ipynb"

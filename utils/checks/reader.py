@@ -3,6 +3,7 @@
 import warnings
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from utils import require
 from utils.checks import catalogue, cells, records
@@ -61,9 +62,8 @@ def check(exercise: str, answer, record: bool = True) -> Result:
 
 def _find(key):
     """Return the exercise with this id, or None."""
-    exercises = catalogue.exercises() if type(key) is str else []
-    key = catalogue.BORROWED.get(key, key) if exercises else key
-    return next((exercise for exercise in exercises if exercise.id == key), None)
+    ids = {exercise.id for exercise in catalogue.exercises()} | {*catalogue.BORROWED}
+    return catalogue.find_exercise(key) if type(key) is str and key in ids else None
 
 
 def _ask_for_quotes(key):
@@ -136,7 +136,7 @@ def solution(exercise: str, passed: bool = True):
         if not passed:
             until = "until you have written and saved yours, in a cell that runs"
     print(f"Using the course's {known.name} {until}.")
-    return finished
+    return partial(finished, **known.preset) if known.preset else finished
 
 
 def _saved_answers(exercise, recorded):

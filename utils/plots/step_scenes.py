@@ -393,8 +393,9 @@ def layer(words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=False):
     rows, d_k = [x @ matrix for matrix in matrices], D // 2
     q, k, v = (part.view(T, 2, d_k).transpose(0, 1) for part in rows)
     weights = masked_softmax(q @ k.mT / d_k**0.5, causal_mask(T))
-    joined, whole = (weights @ v).transpose(0, 1).flatten(1), f"{(1, T, D)}"
-    softmax, named = "softmax(masked(q @ k.mT / d_k**0.5))", {"rows": words}
+    contexts = weights @ v
+    joined = contexts.transpose(0, 1).flatten(1)
+    softmax, whole = "softmax(masked(q @ k.mT / d_k**0.5))", f"(B, T, D) = {(1, T, D)}"
     if in_a_loop:
         cut = ".chunk(H, dim=-1)", f"H of (B, T, d_k) = {(1, T, d_k)}"
         scores, mixed = f"(B, T, T) = {(1, T, T)}", f"(B, T, d_k) = {(1, T, d_k)}"
@@ -404,50 +405,87 @@ def layer(words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=False):
         cut = ".view(B, T, H, d_k).transpose(1, 2)", f"{(1, T, 2, d_k)}, then {heads}"
         scores, mixed = f"(B, H, T, T) = {(1, 2, T, T)}", heads
         join = ".transpose(1, 2).flatten(2)"
-    whole = f"(B, T, D) = {(1, T, D)}"
-    made, both = ("W_query(x)", whole), [(softmax, scores), ("weights @ v", mixed)]
-    found = [words[head[-1].argmax()] for head in weights]
-    inside = [INSIDE.format(head=i, last=words[-1], found=found[i]) for i in (0, 1)]
-    states = [([1, 2], (made, cut), CUT)]
-    states += [([3, 4], both, text) for text in inside]
-    states += [([5, 6], ((join, whole), ("out_proj(joined)", whole)), JOINED)]
-    for number, (steps, codes, text) in enumerate(states):
-        picture = Picture()
-        _draw_layer_map(picture, steps, number - 1)
-        for step, code, left in zip(steps, codes, (0.15, 2.6 if number == 0 else 4.3)):
-            picture.step((left, 1.6), step)
-            for y, line, color in zip((1.6, 1.79), code, ("black", GREY)):
-                style = {"family": "DejaVu Sans Mono", "ha": "left"}
-                picture.write(left + 0.18, y, line, color=color, **style)
-        middle = 2.27 + D * LINE / 2
-        if number == 0:
-            grids = [(0.6, 0.25, x, "x", "x", named | lit)]
-            grids += [(2.0, 0.27, matrices[0], None, "W_query", {})]
-            grids += [(3.45, 0.27, rows[0], "query", "queries", lit)]
-            grids += [
-                (5.2 + 0.8 * i, 0.27, q[i], "query", f"head {i}", lit) for i in (0, 1)
-            ]
-            draw_product(picture, middle, ["×", "=", "cut →", " "], *grids)
-        elif number < 3:
-            head = number - 1
-            draw_formula(picture, middle, words, q[head], k[head], v[head], lit)
-        else:
-            heads = {"columns": ["head 0", "", "head 1", ""]}
-            grids = [(0.6, 0.38, joined, "output", "joined", named | heads | lit)]
-            grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
-            grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
-            draw_product(picture, middle, "×=", *grids)
-        yield picture, text
+    top, below = 1.6, 2.75 + T * LINE  # where the first lines of code begin
+    middle, labels = top + 0.67 + D * LINE / 2, {"rows": words} | lit
+
+    picture = _draw_layer_map({1, 2})
+    _draw_code(picture, (0.15, top), 1, "W_query(x)", whole)
+    _draw_code(picture, (2.6, top), 2, *cut)
+    both = [(5.2 + 0.8 * i, 0.27, q[i], "query", f"head {i}", lit) for i in (0, 1)]
+    grids = [(0.6, 0.25, x, "x", "x", labels)]
+    grids += [(2.0, 0.27, matrices[0], None, "W_query", {})]
+    grids += [(3.45, 0.27, rows[0], "query", "queries", lit)]
+    draw_product(picture, middle, ["×", "=", "cut →", " "], *grids, *both)
+    yield picture, CUT
+
+    for i in (0, 1):
+        picture = _draw_layer_map({3, 4}, heads={i})
+        _draw_code(picture, (0.15, top), 3, softmax, scores)
+        _draw_code(picture, (0.15, below), 4, "weights @ v", mixed)
+        middles = [y + 0.67 + T * LINE / 2 for y in (top, below)]
+        draw_formula(picture, middles, words, q[i], k[i], v[i], lit)
+        found = words[weights[i, -1].argmax()]
+        yield picture, INSIDE.format(head=i, last=words[-1], found=found)
+
+    picture, columns = _draw_layer_map({5, 6}), ["head 0", "", "head 1", ""]
+    _draw_code(picture, (0.15, top), 5, join, whole)
+    _draw_code(picture, (4.3, top), 6, "out_proj(joined)", whole)
+    grids = [(0.6, 0.38, joined, "output", "joined", labels | {"columns": columns})]
+    grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
+    grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
+    draw_product(picture, middle, "×=", *grids)
+    yield picture, JOINED
+
+    parts = q[:, -1:], weights[:, -1:], contexts[:, -1:]
+    after = joined[-1:], joined[-1:] @ out_proj
+    yield _draw_one_word(words, x[-1:], parts, after), WHOLE.format(last=words[-1])
 
 
-def _draw_layer_map(picture, steps, head):
-    """Draw the parts of a layer of two heads, pale except those of these steps.
+def _draw_one_word(words, x, parts, after):
+    """Return a picture with all six steps of a layer for the last word.
 
-    head: the one whose steps they are, if they are the third and the fourth
+    x: (1, d_in)
+    parts: query, weights and context vector in each head, (2, 1, …) each
+    after: the heads joined, and the output, (1, D) each
     """
+    picture, wide = _draw_layer_map(range(1, 7), heads=(0, 1)), {"cell": 0.42}
+    start = picture.grid((0.6, 2.7), x, "x", "x", cell=0.27, rows=words[-1:])
+    for i, (query, weights, context) in enumerate(zip(*parts)):
+        y, name = 2.2 + i, f"query of head {i}"
+        asked = picture.grid((2.5, y), query, "query", name, cell=0.35)
+        shares = picture.grid(
+            (3.8, y), weights, "weight", "weights", columns=words, **wide
+        )
+        mixed = picture.grid((5.95, y), context, "output", "context", **wide)
+        picture.chain(start, asked, shares, mixed)
+        for step, box in ((2, asked), (3, shares), (4, mixed)):
+            picture.step((box.x, box.y + LINE), step)
+    wide["columns"] = ["head 0", "", "head 1", ""]
+    joined = picture.grid((2.5, 4.25), after[0], "output", "joined", **wide)
+    output = picture.grid((5.11, 4.25), after[1], "output", "output", cell=0.42)
+    picture.wire(joined, output)
+    for step, box in ((5, joined), (6, output)):
+        picture.step((box.x, box.y + LINE), step)
+    return picture
 
-    def draw(step, at, text, size, kind="op", is_now=None):
-        picture.is_pale = not (step in steps if is_now is None else is_now)
+
+def _draw_code(picture, at, step, code, shape):
+    """Draw a step's number, its code, and below it the shape of the result."""
+    picture.step(at, step)
+    style = {"family": "DejaVu Sans Mono", "ha": "left"}
+    picture.write(at[0] + 0.18, at[1], code, **style)
+    picture.write(at[0] + 0.18, at[1] + 0.19, shape, color=GREY, **style)
+
+
+def _draw_layer_map(steps, heads=()):
+    """Return a picture with the parts of a layer of two heads, pale except these steps.
+
+    heads: those whose steps they are, if they are the third and the fourth
+    """
+    picture = Picture()
+
+    def draw(step, at, text, size, kind="op", head=None):
+        picture.is_pale = step not in steps or head is not None and head not in heads
         box = picture.block(at, text, kind, size=size)
         picture.step((box.x, box.y), step)
         return box
@@ -462,12 +500,13 @@ def _draw_layer_map(picture, steps, head):
     picture.chain(start, made, cut)
     picture.wire(join, last)
     for i, y in enumerate((0.3, 0.92)):
-        compare = draw(3, (2.95, y), "compare", (0.9, 0.3), is_now=head == i)
-        mix = draw(4, (4.15, y), "mix", (0.5, 0.3), is_now=head == i)
+        compare = draw(3, (2.95, y), "compare", (0.9, 0.3), head=i)
+        mix = draw(4, (4.15, y), "mix", (0.5, 0.3), head=i)
         picture.is_pale = True
         picture.chain(cut, compare, mix, join)
         picture.note((3.17, y - 0.12), f"head {i}")
     picture.is_pale = False
+    return picture
 
 
 CUT = (
@@ -479,6 +518,10 @@ INSIDE += "takes from {found}."
 JOINED = (
     "The contexts of both heads are put side by side again, and a matrix computes with "
     "the numbers of both."
+)
+WHOLE = (
+    "All six steps for {last}: its row becomes a query in each head, which finds its "
+    "word, and the two context vectors, joined, become the output."
 )
 
 

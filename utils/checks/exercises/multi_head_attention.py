@@ -1,10 +1,12 @@
 """Exercises of the notebook on heads: splitting, merging, multi-head attention."""
 
+from dataclasses import replace
+
 import torch
 from torch.nn import functional as F
 
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
-from utils.checks.engine.facts import TRAINING_FACTS
+from utils.checks.engine.facts import TRAINING_FACTS, changes_in_training, no_gradient
 from utils.checks.engine.guard import attempt
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import heads as of_heads
@@ -124,7 +126,7 @@ LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
 
 def width_not_divided(module, learned):
     """Name a layer that divides a width of 8 among 3 heads."""
-    builds = ((3, 8, 7, 0.0, heads) for heads in (2, 3))
+    builds = (learned.build._replace(d_out=8, num_heads=heads) for heads in (2, 3))
     return not_divided(*(lambda b=b: type(module)(*b) for b in builds), " in __init__")
 
 
@@ -140,10 +142,22 @@ exercise_6_3 = Exercise(
     without=("fixed-axis", "global-maximum-subtracted"),
     cases=[
         Case(draw(2, 7, 11), build=BUILD),
-        Case(draw(2, 13, 11), build=BUILD, note="as long as context_length"),
+        Case(draw(2, 13, 11), build=BUILD, note="many tokens"),
         Case(draw(3, 11, 5), build=OTHER),
         Case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
         Case(LARGE, build=BUILD, note="large scores"),
         Case(draw(13, 2, 5, scale=300.0), build=OTHER, note="one score far above all"),
+    ],
+)
+# In the hour, whose card writes all but `forward`: without context_length and dropout.
+exercise_6_3_in_an_hour = replace(
+    exercise_6_3,
+    class_signature="MultiHeadAttention(d_in, d_out, num_heads)",
+    facts=[width_not_divided, no_gradient, changes_in_training],
+    without=(*exercise_6_3.without, "mask-not-sliced"),
+    preset={"context_length": 1024, "dropout": 0.0},
+    cases=[
+        Case(*case.args, note=case.note, build=case.build[:2] + case.build[-1:])
+        for case in exercise_6_3.cases
     ],
 )
