@@ -9,7 +9,7 @@ import nbformat
 import pytest
 import torch
 
-from tests.notebooks import COLAB, LONGEST, find_notebooks, setup_cell, with_minutes
+from tests.notebooks import COLAB, find_notebooks, setup_cell, with_minutes
 from tests.repository import ROOT, files, imports, make_course
 from utils.checks import check
 
@@ -80,13 +80,6 @@ def test_the_readme_links_to_every_notebook_by_its_title():
 def test_the_readme_states_the_minutes_of_each_notebook_and_the_hours_of_them():
     text = read("README.md")
     assert with_minutes(text) == text
-
-
-def test_both_texts_for_people_state_the_limit_of_a_notebook_in_minutes():
-    stated = 5 * round(LONGEST / 5)
-    assert f"A notebook takes at most {stated} of them" in read("README.md")
-    limit = f"at most {LONGEST} minutes, of which it states {stated}"
-    assert limit in read("CONTRIBUTING.md")
 
 
 def test_the_readme_installs_and_tests_as_ci_does():

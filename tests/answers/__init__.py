@@ -1,7 +1,8 @@
 """Answers with the diagnoses they must get; most authors had never seen the checks.
 
 For each exercise that four authors were asked, a right answer in an unusual style, and
-often one with two mistakes or with a single one, from the 635 that they wrote.
+often one with two mistakes or with a single one, from the 635 that they wrote. (The
+six sets of which the README reports are by two others, and are not here.)
 Above a wrong answer its author says what is wrong. An answer has the name of its
 exercise. Only those in `corrected` were written with the checks in view.
 """
