@@ -45,13 +45,13 @@ def online_softmax_attention(query, key, value, slice_size):
     return torch.cat([attend(row, key, value) for row in query.split(1, -2)], dim=-2)
 
 
-@wrong("keepdim-missing")
+@wrong("softmax-over-queries")
 def attention_weights(x):
     exponentials = torch.exp(x @ x.T)
     return exponentials / exponentials.sum(dim=-1)
 
 
-@wrong("exponential-missing", "keepdim-missing")
+@wrong("exponential-missing", "softmax-over-queries")
 def attention_weights(x):
     scores = x @ x.T
     return scores / scores.sum(dim=-1)

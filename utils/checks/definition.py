@@ -80,7 +80,6 @@ class Exercise:
     cases: of type `Case`; of those that fail a message shows the first
     mistakes: known ones; those in the form of a result are added
     without: names of shared mistakes, and of facts on gradients, that it leaves out
-    in_code: mistake's name -> (regex, another diagnosis if the reader's code fits it)
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> `Diagnosis` or None, for what no result shows
     observe: if results are random, function (answer, *args) that returns what is
@@ -97,9 +96,8 @@ class Exercise:
     cases: list
     mistakes: list[Mistake]
     without: tuple = ()
-    in_code: dict[str, tuple[str, Diagnosis]] = field(default_factory=dict)
     parts: tuple = ()
-    facts: tuple = ()
+    facts: tuple[Callable[..., Diagnosis | None], ...] = ()
     observe: Callable | None = None
     class_signature: str = ""
     projections: tuple = ()

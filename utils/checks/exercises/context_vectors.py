@@ -47,7 +47,7 @@ exercise_3_3 = Exercise(
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
 WEIGHTS = of_attention.NO_MASK + [
-    Mistake("softmax-over-queries", "The weights that you use sum to 1 down each column: each row should sum to 1, so use dim=-1.", "dim = -2"),
+    Mistake("softmax-over-queries", "The weights that you use sum to 1 down each column, and each row should: use dim=-1, and if you divide by a sum, sum(dim=-1, keepdim=True).", "dim = -2"),
     Mistake("scaled", "You divided the scores by a square root: leave that out. Here they are the plain dot products.", "scores = products / x.shape[-1] ** 0.5"),
     Mistake("diagonal-masked", "You hid each token from itself: it may take from itself too.", "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)"),
     Mistake("multiplied-by-entry", "You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.", "products = query * key"),
@@ -86,8 +86,6 @@ def context_vectors(x):
 
 
 TOKENS = [Case(draw(*size)) for size in ((3, 2), (2, 7), (5, 5), (7, 3))]
-# The scores are symmetric, so sums that have lost their axis are those of the columns.
-SUMMED = {"softmax-over-queries": (r"\.sum\((?!.*(keepdim|True))", of_attention.NO_KEEPDIM)}  # fmt: skip
 # Only 3.3 asks for a softmax that doesn't overflow.
 ANY = ("maximum-not-subtracted", "global-maximum-subtracted")
 exercise_3_1 = Exercise(
@@ -97,7 +95,6 @@ exercise_3_1 = Exercise(
     cases=TOKENS,
     mistakes=WEIGHING + ONE_ROW,
     without=ANY,
-    in_code=SUMMED,
 )
 exercise_3_2 = Exercise(
     id="3.2",
@@ -106,5 +103,4 @@ exercise_3_2 = Exercise(
     cases=TOKENS,
     mistakes=WEIGHING + of_attention.AVERAGE + CONTEXT,
     without=(*ANY, "keys-for-values"),  # both are the tokens
-    in_code=SUMMED,
 )
