@@ -17,6 +17,7 @@ def main(seed):
     return {
         "right of the ten new sentences": right(one_order, ids[:10], answers[:10]),
         "weight on the right creature": weights(one_order, ids)[is_right].mean(),
+        "moved: right of all": right(one_order, moved_ids, answers),
         "moved, slow: word 2": slow[1],
         "moved, fast: word 6": fast[5],
         "both orders, new": right(both_orders, ids[:10], answers[:10]),

@@ -324,17 +324,18 @@ MIDDLES = [1.05 + (j + 0.5) * (WIDTH - 1.15) / 3 for j in range(3)]  # of three 
 
 @scene
 def closed_attention(picture, words):
-    """Draw attention as a closed box between three words and those that follow."""
+    """Draw attention between three words and those that follow, and an MLP for each."""
     ends = [*words[1:], "."]
     for j, x in enumerate(MIDDLES):
-        picture.word((x, 0.2), words[j])
-        end = picture.word((x, 2.22), ends[j])
-        picture.wire((x, 0.35), (x, 0.85), "x")
-        picture.wire((x, 1.6), end.top, "x")
+        start, end = picture.word((x, 0.2), words[j]), picture.word((x, 2.85), ends[j])
+        alone = picture.block((x - 0.3, 1.95), "MLP", size=(0.6, 0.3))
+        picture.wire(start.bottom, (x, 0.85), "x")
+        picture.wire((x, 1.6), alone.top, "x")
+        picture.wire(alone.bottom, end.top, "x")
         for goal in MIDDLES[j:]:
             picture.wire((x, 0.85), (goal, 1.6), "value")
     picture.shelf(Box(0.1, 0.85, 6.7, 0.65), "attention", "memory")
-    for y, name in ((0.2, "words"), (2.22, "next word")):
+    for y, name in ((0.2, "words"), (2.85, "next word")):
         picture.note((0.05, y), name)
 
 

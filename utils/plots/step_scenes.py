@@ -418,22 +418,22 @@ def layer(words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=False):
     draw_product(picture, middle, ["×", "=", "cut →", " "], *grids, *both)
     yield picture, CUT
 
-    for i in (0, 1):
-        picture = _draw_layer_map({3, 4}, heads={i})
-        _draw_code(picture, (0.15, top), 3, softmax, scores)
-        _draw_code(picture, (0.15, below), 4, "weights @ v", mixed)
-        middles = [y + 0.67 + T * LINE / 2 for y in (top, below)]
-        draw_formula(picture, middles, words, q[i], k[i], v[i], lit)
-        found = words[weights[i, -1].argmax()]
-        yield picture, INSIDE.format(head=i, last=words[-1], found=found)
+    picture = _draw_layer_map({3, 4}, heads={0})
+    _draw_code(picture, (0.15, top), 3, softmax, scores)
+    _draw_code(picture, (0.15, below), 4, "weights @ v", mixed)
+    middles = [y + 0.67 + T * LINE / 2 for y in (top, below)]
+    draw_formula(picture, middles, words, q[0], k[0], v[0], lit)
+    found = [words[head[-1].argmax()] for head in weights]
+    yield picture, INSIDE.format(last=words[-1], found=found)
 
-    picture, columns = _draw_layer_map({5, 6}), ["head 0", "", "head 1", ""]
+    picture = _draw_layer_map({5, 6})
     _draw_code(picture, (0.15, top), 5, join, whole)
     _draw_code(picture, (4.3, top), 6, "out_proj(joined)", whole)
-    grids = [(0.6, 0.38, joined, "output", "joined", labels | {"columns": columns})]
+    grids = [(0.6, 0.38, joined, "output", "joined", labels)]
     grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
     grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
     draw_product(picture, middle, "×=", *grids)
+    _name_halves(picture, 0.6, middle + (T + 1) * LINE / 2, 0.38 * d_k)
     yield picture, JOINED
 
     parts = q[:, -1:], weights[:, -1:], contexts[:, -1:]
@@ -460,13 +460,19 @@ def _draw_one_word(words, x, parts, after):
         picture.chain(start, asked, shares, mixed)
         for step, box in ((2, asked), (3, shares), (4, mixed)):
             picture.step((box.x, box.y + LINE), step)
-    wide["columns"] = ["head 0", "", "head 1", ""]
     joined = picture.grid((2.5, 4.25), after[0], "output", "joined", **wide)
+    _name_halves(picture, 2.5, 4.25 + 1.5 * LINE, joined.width / 2)
     output = picture.grid((5.11, 4.25), after[1], "output", "output", cell=0.42)
     picture.wire(joined, output)
     for step, box in ((5, joined), (6, output)):
         picture.step((box.x, box.y + LINE), step)
     return picture
+
+
+def _name_halves(picture, left, y, width):
+    """Write below the halves of joined rows, each so wide, which head is theirs."""
+    for i in (0, 1):
+        picture.note((left + (i + 0.5) * width, y), f"head {i}", align="center")
 
 
 def _draw_code(picture, at, step, code, shape):
@@ -510,14 +516,17 @@ def _draw_layer_map(steps, heads=()):
 
 
 CUT = (
-    "One product gives each word the queries of both heads, in one row, which is cut "
-    "into a part for each head. Keys and values are made and cut in the same way."
+    "Steps 1 and 2: one product gives each word the queries of both heads, in one row, "
+    "which is cut into a part for each head. Keys and values are made in the same way."
 )
-INSIDE = "Head {head} compares its queries with its keys, and mixes its values: {last} "
-INSIDE += "takes from {found}."
+INSIDE = (
+    "Steps 3 and 4: head 0 compares its queries with its keys, and mixes its values, "
+    "so {last} takes from {found[0]}. Head 1 does the same, and there {last} takes "
+    "from {found[1]}."
+)
 JOINED = (
-    "The contexts of both heads are put side by side again, and a matrix computes with "
-    "the numbers of both."
+    "Steps 5 and 6: the contexts of both heads are put side by side again, and a "
+    "matrix computes with the numbers of both."
 )
 WHOLE = (
     "All six steps for {last}: its row becomes a query in each head, which finds its "
