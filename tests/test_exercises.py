@@ -102,6 +102,7 @@ def worked():
                 ("unbuilt", f"class {name}(Absent):\n    pass", name),
                 ("stub", stub, name),
                 ("broken", broken, name),
+                ("stub with its check", "", name),
                 ("the course's", "", given),
                 ("right", answer, name),
                 ("used", f"print({given} is {name})", None),
@@ -109,7 +110,8 @@ def worked():
                 cell = run(source)
                 if handed_in:
                     cell = run(
-                        f'result = check("{id}", {handed_in})\n'
+                        (f"{stub}\n" if step == "stub with its check" else "")
+                        + f'result = check("{id}", {handed_in})\n'
                         f"print(result.passed, {name!r} in records.load())"
                     )
                 steps[id][step] = cell
@@ -133,6 +135,7 @@ SHOWN = {  # step: the words that a check shows
     "unbuilt": ["not yet. The cell that defines", "(NameError: name 'Absent' is not"],
     "stub": ["not attempted yet. Expected: ", UNRECORDED],
     "broken": [FAILED, UNRECORDED],
+    "stub with its check": ["not attempted yet. Expected: ", UNRECORDED],
     "the course's": ["This is the course's own function", UNRECORDED],
     "right": ["passed.", "True True"],
 }

@@ -21,21 +21,27 @@ def describe_failure(name: str) -> str:
         return ""
     reason = safe_text(error, 160)
     if isinstance(error, SyntaxError):
-        reason = f"{error.msg}, in `{safe_text((error.text or '').strip(), 60)}`"
+        reason = f"{error.msg}, in `{(error.text or '').strip():.60}`"
     return f"The cell that defines {name} failed ({type(error).__name__}: {reason})."
 
 
 def watch_cells():
     """Look at every cell that this kernel runs from now on."""
     if shell := get_ipython():
+        shell.events.register("pre_run_cell", _before)
         shell.events.register("post_run_cell", _after)
+
+
+def _before(info):
+    """Forget the failures of what a cell defines anew, and may check at once."""
+    for name in DEFINITION.findall(info.raw_cell):
+        failures.pop(name, None)
 
 
 def _after(result):
     """Note what a cell should have defined, and explain a check without a name."""
     names, error = get_ipython().user_ns, result.error_in_exec
     for name in DEFINITION.findall(result.info.raw_cell):
-        failures.pop(name, None)
         if isinstance(result.error_before_exec, SyntaxError):
             failures[name] = result.error_before_exec
         elif error and name not in names:
