@@ -1,138 +1,187 @@
 """Test a change: `python -m tests.changed [BASE]`.
 
-Notebooks that differ from the commit BASE are run and stored, and those that call a
-function of `utils/plots` that differs. If only notebooks and texts differ, then tests
-run that take seconds, and otherwise the quick run, `python -m pytest`. With both run
-the long tests that the table LONG_FOR has for changed files, and the tests and
-notebooks that use code of a changed notebook.
+It finds what differs from the commit BASE, and what uses that, also through others.
+Notebooks that differ, or use a drawing that does, are stored. Then the quick run tests
+the rest, or if no code differs, tests do that take seconds, and at last what is left
+out there and uses a difference: long tests, deeper notebooks, solutions.
 """
 
 import argparse
 import ast
+import json
 import re
 import subprocess
 import sys
-from fnmatch import fnmatchcase
 
-from tests.repository import LONG, ROOT
+from tests.repository import LONG, ROOT, as_python, files, imports
 
-START = "notebooks/00_start_here.ipynb"
+START, PLOTS = "notebooks/00_start_here.ipynb", "utils.plots."
 TEST = "tests/test_{}.py".format
 # The tests of what notebooks and texts say, which take seconds.
 TEXTS = [*map(TEST, "exercises drift notebooks repository sections seeds".split())]
-LONG_FOR = {
-    "utils/*.py": "experiments parallel",  # also of its folders: both take seconds
-    "utils/checks/*": "answers checks mistakes",
-    "utils/plots/publishing.py": "lab plot_steps",
-    "utils/plots/step*.py": "lab plot_steps",
-    "utils/launch.py": "launch",
-    "utils/parallel.py": "launch",
-    "utils/training/*": "launch",
-    "tests/answers/*": "answers checks",
-    "tests/notebooks.py": "lab setup site",
-    ".ci/*": "site",
-    "CONTRIBUTING.md": "contributing",
-    "tests/README.md": "contributing",
+# Names show who uses this code; exercises and answers to them are found by a number.
+FOLLOWED = r"(utils/(?!checks/)|tests/(?!answers/)|notebooks/).*\.(py|ipynb)"
+is_followed = re.compile(FOLLOWED).fullmatch
+LONG_FOR = {  # the long tests of other folders
+    "utils/checks/": "answers checks mistakes",
+    "tests/answers/": "answers checks",
+    ".ci/": "site",
 }
 
 
-def git(*words):
-    """Return what a git command prints, empty if it fails."""
+def git(*words, may_fail=False):
+    """Return what a git command prints; stop if it fails, unless it may."""
     done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True)
+    if done.returncode and not may_fail:
+        sys.exit(f"git {' '.join(words)} failed: {done.stderr.decode().strip()}")
     return done.stdout.decode().strip()
 
 
 def find_base(given):
     """Return the commit with this name, or where HEAD left main; empty if none is."""
-    is_commit = ("rev-parse", "--verify", "--quiet", "--end-of-options")
-    mains = [name for name in ("main", "origin/main") if git(*is_commit, name)]
+    mains = "refs/heads/main", "refs/remotes/origin/main"
+    mains = git("for-each-ref", "--format=%(refname)", *mains).split()
     if given is None and mains:
         given = git("merge-base", "HEAD", mains[0])
-    return git(*is_commit, f"{given}^{{commit}}") if given else ""
+    is_commit = "rev-parse", "--verify", "--quiet", "--end-of-options"
+    return git(*is_commit, f"{given}^{{commit}}", may_fail=True) if given else ""
 
 
-def find_users(notebook):
-    """Return the tests that name a notebook, and the notebooks that use its code."""
-    page = notebook.removeprefix("notebooks/").removesuffix(".ipynb")
-    tests = git("grep", "-lwF", page, "--", "tests/test_*.py")
-    pages = git("grep", "-lF", f'definitions(\\"{page}\\"', "--", "notebooks")
-    return {*tests.split(), *pages.split()}
+def dotted(name):
+    """Return the name of a file, or of a page of `definitions`, as in an import."""
+    return name.removeprefix("notebooks/").replace("/", ".")
 
 
-def find_drawings(base):
-    """Return the notebooks that call a changed function of `utils/plots`.
+def read_code(name, text):
+    """Return the code of a file, for a notebook that of all cells."""
+    if not name.endswith(".ipynb"):
+        return text
+    cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+    return "\n".join(as_python("".join(cell["source"])) for cell in cells)
 
-    Also return what has changed there and no notebook calls: classes, constants, and
-    functions that only others call.
+
+def read_definitions(name, text):
+    """Return what a file defines, by full name: its code, and the full names it uses.
+
+    In notebook 08, "08_tiny_gpt.f" is a function, "08_tiny_gpt." are the statements
+    that define nothing, and `definitions("08_tiny_gpt")` uses "08_tiny_gpt".
     """
-    notebooks, helpers = set(), set()
-    for path in (ROOT / "utils/plots").glob("*.py"):
-        changes = git("diff", "-U0", base, "--", str(path))
-        spans = re.findall(r"^@@ .*\+(\d+)(?:,(\d+))? @@", changes, re.MULTILINE)
-        spans = [(int(start), int(start) + int(size or 1)) for start, size in spans]
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if any(
-                node.lineno < end and start <= node.end_lineno for start, end in spans
-            ):
-                name = getattr(node, "name", ast.unparse(node).split("=")[0].strip())
-                found = git("grep", "-lF", f".{name}(", "--", "notebooks").split()
-                notebooks |= {*found}
-                helpers |= set() if found else {name}
-    return notebooks, sorted(helpers)
+    module = re.sub(r"(\.__init__)?\.\w+$", "", dotted(name))
+    code = read_code(name, text)
+    tree, imported = ast.parse(code), dict(imports(code))
+    found = {f"{module}.{alias}": ("", {full}) for alias, full in imported.items()}
+    for node in ast.walk(tree):  # docstrings don't count
+        is_described = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if is_described and ast.get_docstring(node):
+            del node.body[0]
+    for node in tree.body:
+        used, assigned = set(), set()
+        for part in ast.walk(node):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                used.add(dotted(part.value))
+            elif isinstance(part, ast.Name | ast.Attribute):
+                first, *rest = ast.unparse(part).split(".")
+                used.add(".".join([imported.get(first, f"{module}.{first}"), *rest]))
+                assigned |= {first} if isinstance(part.ctx, ast.Store) else set()
+        for own in {node.name} if hasattr(node, "name") else assigned or {""}:
+            before, others = found.get(f"{module}.{own}", ("", set()))
+            found[f"{module}.{own}"] = before + ast.dump(node), others | used
+    if name.endswith(".ipynb"):
+        found[module] = "", found.keys() - {f"{module}."}
+    return found
 
 
-def plan(files, drawings=()):
-    """Return the notebooks to be stored, and the words of each run of pytest."""
+def read_course():
+    """Return the definitions of all files, and what `solution("11.2")` stands for."""
+    from utils.checks import catalogue  # not before Ruff has found a syntax error
 
-    def differs(*rows):
-        return any(fnmatchcase(name, row) for name in files for row in rows)
+    course = {"exercises": {}}
+    for exercise in catalogue.exercises():
+        if own := catalogue.course_version(exercise):
+            course["exercises"][exercise.id] = "", {f"{own.__module__}.{own.__name__}"}
+    for path in files():
+        name = path.relative_to(ROOT).as_posix()
+        if is_followed(name):
+            course[name] = read_definitions(name, path.read_text("utf-8"))
+    return course
 
-    there = {name for name in files if (ROOT / name).exists()}
-    notebooks = {name for name in there if name.endswith(".ipynb")}
-    users = set().union(*map(find_users, notebooks))
-    if differs("utils/checks/exercises/*", "utils/checks/catalogue.py"):
-        notebooks.add(START)  # which lists the exercises
-    words = " ".join(LONG_FOR[row] for row in LONG_FOR if differs(row)).split()
-    long = sorted({*map(TEST, words)} | there.intersection(LONG) | users - {*TEXTS})
-    is_form = all(name.endswith((".ipynb", ".md")) for name in files)
-    runs = [TEXTS if is_form else [], long]
-    return sorted(notebooks | {*drawings}), runs[: 1 + bool(long)]
+
+def find_changed(base, names, course):
+    """Return for each of these files the definitions that differ from the base."""
+    known, changed = git("ls-tree", "-r", "-z", "--name-only", base).split("\0"), {}
+    for name in filter(is_followed, names):
+        is_old, new = name in known, course.get(name, {})
+        old = read_definitions(name, git("show", f"{base}:{name}")) if is_old else {}
+        changed[name] = {d for d in {*old, *new} if old.get(d) != new.get(d)}
+    return changed
+
+
+def find_users(changed, course):
+    """Return the files that use one of these definitions, also through others."""
+    uses = {d: used for found in course.values() for d, (_, used) in found.items()}
+    while more := {d for d in uses.keys() - changed if changed & uses[d]}:
+        changed = changed | more
+    return {name for name, found in course.items() if changed & found.keys()}
+
+
+def plan(names, changed, course):
+    """Return the notebooks to be stored, and the words for two runs of pytest."""
+    different = set().union(*changed.values())
+    users = find_users({*different, *map(dotted, names)}, course)
+    redrawn = find_users({d for d in different if d.startswith(PLOTS)}, course)
+    there = {name for name in names if (ROOT / name).exists()}
+    stored = {name for name in {*there, *redrawn} if name.endswith(".ipynb")}
+    rows = [row for row in LONG_FOR if any(name.startswith(row) for name in names)]
+    if "utils/checks/" in rows:
+        stored.add(START)  # which lists all exercises
+    words = " ".join(LONG_FOR[row] for row in rows).split()
+    others = {*map(TEST, words), *there, *users} - stored
+    others = {name for name in others if re.search(r"\.ipynb$|/test_\w+\.py$", name)}
+    same = {name for name in there - stored if changed.get(name) == set()}
+    if all(name in same or name.endswith((".ipynb", ".md")) for name in names):
+        quick = TEXTS + sorted(same)  # with the examples in docstrings
+    else:  # what has just been stored needn't run again
+        quick = [f"--ignore={name}" for name in sorted(stored)]
+        others = {name for name in others if name.startswith(tuple(LONG))}
+    return sorted(stored), quick, sorted(others - {*quick})
 
 
 def main():
     """Read the command line, and test what differs from the base."""
     parser = argparse.ArgumentParser("python -m tests.changed")
-    about = "commit to compare with (default: where this branch left main)"
-    parser.add_argument("base", nargs="?", metavar="BASE", help=about)
+    parser.add_argument("base", nargs="?", help="default: where HEAD left main")
     given = parser.parse_args().base
     if not (base := find_base(given)):
         reason = f"no commit is named {given}" if given else "no branch main is here"
         parser.error(f"{reason}: name one to compare with, for example HEAD")
     names = git("diff", "--name-only", "--no-renames", "-z", base)
     names += "\0" + git("ls-files", "--others", "--exclude-standard", "-z")
-    files = sorted({*names.split("\0")} - {""})
+    names = sorted({*names.split("\0")} - {""})
     print("Compared with", git("log", "-1", "--format=%h (%s)", base))
-    if not files:
+    if not names:
         return "Nothing differs. To compare with an earlier commit, name it: HEAD~1."
     for words in "check -q", "format --check -q":
         if subprocess.call([sys.executable, "-m", "ruff", *words.split()], cwd=ROOT):
             return "Ruff found this; nothing else ran. `ruff format` corrects layout."
-    drawings, helpers = find_drawings(base)
-    notebooks, runs = plan(files, drawings)
-    halves = (2 if TEXTS in runs else 10) + len(sum(runs[1:], [])) + len(notebooks) / 2
-    print("These files differ:", *files)
-    print("Notebooks that are stored:", *notebooks or ["none"])
-    if helpers:
-        print("Not the figures of what calls these, see CONTRIBUTING:", *helpers)
-    print("Tests that run:", *runs[0] or ["the quick run"], *sum(runs[1:], []))
-    print(f"About {halves / 2:.0f} min on two quiet cores", flush=True)
-    from tests.notebooks import execute  # not before Ruff has found a syntax error
+    course = read_course()
+    changed = find_changed(base, names, course)
+    stored, quick, others = plan(names, changed, course)
+    first, minutes = (quick, 1) if TEXTS[0] in quick else (["the quick run"], 5)
+    minutes += (len(stored) + len(others)) / 5
+    different = sorted(d for found in changed.values() for d in found)
+    different = [d for d in different if d.startswith("utils.") and d[-1] != "."]
+    print("These files differ:", *names)
+    print("Definitions that differ, outside the checks:", *different or ["none"])
+    print("Notebooks that are stored:", *stored or ["none"])
+    print("Tests that run:", *first, *others)
+    print(f"About {minutes:.0f} min on two quiet cores", flush=True)
+    from tests.notebooks import execute
 
-    redraw = any(name.startswith("utils/plots/") for name in files)
-    if execute([ROOT / name for name in notebooks], redraw):
+    redraw = any(d.startswith(PLOTS) for d in different)
+    if execute([ROOT / name for name in stored], redraw):
         return "A notebook failed: see above; no tests have run."
-    pytest = [sys.executable, "-m", "pytest"]
-    if any([subprocess.call([*pytest, *words], cwd=ROOT) for words in runs]):
+    runs = [quick, others] if others else [quick]
+    if any([subprocess.call([sys.executable, "-m", "pytest", *run]) for run in runs]):
         return "Something failed: see above."
     print("All that ran holds. `.ci/run` also runs the other tests, and all notebooks.")
 

@@ -1,15 +1,13 @@
 """Run and store notebooks, and write the course's address.
 
     python -m tests.notebooks execute [NOTEBOOK ...]
-    python -m tests.notebooks redraw [NOTEBOOK ...]
     python -m tests.notebooks address https://github.com/OWNER/REPOSITORY [VERSION]
 
 `execute` runs notebooks from top to bottom and stores what they print; without
-names it takes all of them. `redraw` does so too, and stores each figure that looks
-different from the stored one. `address` writes where the course lives, and the branch
-or tag that a notebook fetches, into pyproject.toml and the setup cells, and the links
-to Colab and to the pages into the notebooks and the README. Before it has run there
-are no such links.
+names it takes all of them. `address` writes where the course lives, and the branch or
+tag that a notebook fetches, into pyproject.toml and the setup cells, and the links to
+Colab and to the pages into the notebooks and the README. Before it has run there are
+no such links.
 """
 
 import argparse
@@ -26,7 +24,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
-from IPython.core.inputtransformer2 import TransformerManager
 from PIL import Image
 
 from tests.repository import ROOT
@@ -63,7 +60,6 @@ COVER = nbformat.v4.new_output(
     "display_data", {"text/html": "Make your prediction, then run this cell."}
 )
 COLAB = "[Open in Colab]("
-as_python = TransformerManager().transform_cell  # `%time f()` becomes a call
 
 # The same in every notebook. It looks for the course around the notebook, whose place
 # VS Code and JupyterLab name, around the kernel's folder, and in it, as on Colab.
@@ -411,9 +407,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("execute", help="run and store notebooks")
-    redraw = commands.add_parser("redraw", help="the same, with all new figures")
-    for command in run, redraw:
-        command.add_argument("notebooks", nargs="*", type=Path, help="default: all")
+    run.add_argument("notebooks", nargs="*", type=Path, help="default: all")
     move = commands.add_parser("address", help="write where the course lives")
     move.add_argument("url")
     branch = "branch or tag that the notebooks belong to (default: as it is)"
@@ -421,8 +415,7 @@ def main():
     given = parser.parse_args()
     if given.command == "address":
         return write_home(given.url, given.version)
-    paths = [path.resolve() for path in given.notebooks] or find_notebooks()
-    return execute(paths, given.command == "redraw")
+    return execute([path.resolve() for path in given.notebooks] or find_notebooks())
 
 
 if __name__ == "__main__":

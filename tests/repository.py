@@ -6,7 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from IPython.core.inputtransformer2 import TransformerManager
+
 ROOT = Path(__file__).resolve().parents[1]
+as_python = TransformerManager().transform_cell  # `%time f()` becomes a call
 # What takes long and tests a single part, left out of the quick run: CI runs it, and
 # `tests.changed` does if a change concerns that part.
 LONG = [
@@ -60,9 +63,9 @@ def make_course(folder):
         shutil.copyfile(path, copy)
 
 
-def make_repository(folder):
-    """Copy the course into `folder` and commit it there, in the name of a reader."""
-    make_course(folder)
+def make_repository(folder, write=make_course):
+    """Write the course into `folder` and commit it there, in the name of a reader."""
+    write(folder)
     env = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull}
     author = "-c user.name=reader -c user.email=reader@example.org"
     for words in ("init -q -b main", "add .", f"{author} commit -q -m all"):

@@ -2,8 +2,10 @@
 
 import base64
 import io
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -11,52 +13,62 @@ from PIL import Image
 
 from tests import changed
 from tests.notebooks import keep_stored
-from tests.repository import ROOT, make_course, make_repository
+from tests.repository import make_course, make_repository
 
-# A changed file, the notebooks that are stored for it, and the tests that run besides
-# (this file, too, where a row names a notebook).
-ROWS = """
-utils/attention.py | | experiments parallel
-conftest.py | |
-notebooks/deleted.ipynb | |
-notebooks/deeper/llama_itself.ipynb | notebooks/deeper/llama_itself.ipynb | changed
-utils/checks/reader.py | | answers checks experiments mistakes parallel
-notebooks/07_the_clinic.ipynb | notebooks/07_the_clinic.ipynb | changed clinic
-utils/checks/catalogue.py | 00 | answers checks experiments mistakes parallel
-tests/test_lab.py | | lab
-tests/test_model.py | |
-.ci/site.py | | site
-CONTRIBUTING.md | | contributing
+COURSE = {
+    "utils/a.py": "def one():\n    'Text.'\n    return 1\ndef two(): one()\nSIZE = 2",
+    "utils/b.py": "from utils.a import SIZE\ndef one(): pass",
+    "utils/latent.py": "def absorbed_scores(): pass",
+    "utils/plots/c.py": "from utils import a\ndef draw(): a.two()",
+    "notebooks/01.ipynb": "%time 1\nfrom utils.plots import c\ndef show(): c.draw()",
+    "notebooks/02.ipynb": "from utils.b import one\ntwo = one()",
+    "notebooks/03.ipynb": "from utils import b\nprint(b.SIZE)",
+    "notebooks/04.ipynb": "mine = solution('11.2')",
+    "notebooks/deeper/d.ipynb": "definitions('01').show()",
+}
+# A file, a text in it, another one, what differs then, and the files that use that.
+CHANGES = """
+utils/a.py | return 1 | return 1  # one | |
+utils/a.py | Text. | Another text. | |
+utils/a.py | return 1 | return 3 | utils.a.one | 01 a c d
+utils/a.py | SIZE = 2 | | utils.a.SIZE | 03 b
+utils/latent.py | pass | return | utils.latent.absorbed_scores | 04 exercises latent
+utils/plots/c.py | a.two | a.one | utils.plots.c.draw | 01 c d
+notebooks/01.ipynb | c.draw() | pass | 01.show | 01 d
 """
 
 
-@pytest.mark.parametrize("row", ROWS.strip().splitlines())
-def test_a_changed_file_selects_what_it_concerns(row):
-    file, stored, long = (cell.strip() for cell in row.split("|"))
-    notebooks, [quick, *others] = changed.plan([file])
-    assert notebooks == stored.replace("00", changed.START).split()
-    assert others == ([[*map(changed.TEST, long.split())]] if long else [])
-    assert bool(quick) == file.endswith((".ipynb", ".md"))
+def write_small_course(folder):
+    for name, code in COURSE.items():
+        page = json.dumps({"cells": [{"cell_type": "code", "source": code}]})
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(page if name.endswith("ipynb") else code)
 
 
-def test_every_row_names_long_tests_and_every_text_test_is_there():
-    long = {*map(changed.TEST, " ".join(changed.LONG_FOR.values()).split())}
-    assert long <= {*changed.LONG}
-    assert [t for t in [*long, *changed.TEXTS] if not (ROOT / t).exists()] == []
-
-
-def test_what_calls_a_changed_drawing_is_stored_and_a_helper_named(
-    tmp_path, monkeypatch
-):
-    make_repository(tmp_path)
+@pytest.mark.parametrize("row", CHANGES.strip().splitlines())
+def test_what_uses_a_definition_that_differs_is_found(row, tmp_path, monkeypatch):
+    name, old, new, different, users = (cell.strip() for cell in row.split("|"))
+    make_repository(tmp_path, write_small_course)
     monkeypatch.setattr(changed, "ROOT", tmp_path)
-    path = tmp_path / "utils/plots/chart.py"
-    text = path.read_text(encoding="utf-8").replace("fig.", "fig .")
-    path.write_text(text, encoding="utf-8")
-    notebooks, helpers = changed.find_drawings("HEAD")
-    assert "notebooks/06_multi_head_attention.ipynb" in notebooks
-    assert "_axes_above_samples" in helpers and "heat" not in helpers
-    assert "notebooks/01_tokens.ipynb" not in notebooks
+    monkeypatch.setattr("tests.repository.ROOT", tmp_path)
+    text = (tmp_path / name).read_text(encoding="utf-8")
+    (tmp_path / name).write_text(text.replace(old, new), encoding="utf-8")
+    course = changed.read_course()
+    found = changed.find_changed("HEAD", [name], course)
+    assert found == {name: {*different.split()}}
+    files = changed.find_users(found[name], course)
+    assert sorted(Path(file).stem for file in files) == users.split()
+    stored, quick, others = changed.plan([name], found, course)
+    drawn = files if "plots" in name else [name]
+    assert stored == sorted(file for file in drawn if file.endswith("ipynb"))
+    assert {*others} == {file for file in files if "deeper" in file} - {*stored}
+    assert (changed.TEXTS[0] in quick) == (stored == [name] or not different)
+
+
+def test_a_change_of_the_checks_runs_their_long_tests_and_stores_00():
+    notebooks, quick, others = changed.plan(["utils/checks/catalogue.py"], {}, {})
+    assert notebooks == [changed.START] and changed.TEXTS[0] not in quick
+    assert others == [*map(changed.TEST, "answers checks mistakes".split())]
 
 
 def run(folder, *words):
@@ -67,11 +79,12 @@ def run(folder, *words):
 
 def test_without_a_base_or_with_a_wrong_one_it_says_what_to_name(tmp_path):
     make_course(tmp_path)
-    for words, reason in (
-        ([], "no branch main is here"),
-        (["x"], "no commit is named x"),
-    ):
-        code, text = run(tmp_path, *words)
+    code, text = run(tmp_path)
+    assert code == 1 and text.startswith("git for-each-ref") and "failed: " in text
+    subprocess.run(["git", "init", "-q", "-b", "other"], cwd=tmp_path, check=True)
+    reasons = {"": "no branch main is here", "x": "no commit is named x"}
+    for name, reason in reasons.items():
+        code, text = run(tmp_path, *name.split())
         assert code == 2 and "for example HEAD" in text and reason in text
 
 
@@ -86,9 +99,7 @@ def test_a_syntax_error_is_reported_by_ruff_in_a_line_and_nothing_else_runs(tmp_
     (tmp_path / "utils/files.py").write_text("def f(:\n")
     code, text = run(tmp_path)
     assert code == 1 and "utils/files.py:1:7" in text and "Traceback" not in text
-    assert text.endswith(
-        "Ruff found this; nothing else ran. `ruff format` corrects layout.\n"
-    )
+    assert text.endswith("nothing else ran. `ruff format` corrects layout.\n")
 
 
 def encoded(color):

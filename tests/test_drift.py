@@ -21,8 +21,8 @@ import utils
 from tests import small_layers
 from tests.every_exercise import EXERCISES
 from tests.markdown_text import folded_solution
-from tests.notebooks import as_python, find_notebooks, is_setup
-from tests.repository import ROOT
+from tests.notebooks import find_notebooks, is_setup
+from tests.repository import ROOT, as_python
 from utils.checks.catalogue import HOUR, find_exercise
 from utils.checks.examine import examine
 from utils.data import load_text

@@ -146,27 +146,6 @@ def test_every_word_of_the_glossary_is_explained_where_its_link_leads():
         assert found and f"*{term}*" in found[0].casefold() + found[0], term
 
 
-def test_what_08_cites_of_norms_and_depth_is_printed_there():
-    row = r"^\| ([a-z -]+?)(?:, \$.+\$)? \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$"
-    cited = re.findall(row, text_of(ROOT / "notebooks/08_tiny_gpt.ipynb"), re.MULTILINE)
-    cells = cells_of(ROOT / "notebooks/deeper/norms_and_depth.ipynb")
-    outputs = [o for c in cells if c.cell_type == "code" for o in c.outputs]
-    printed = "".join(output.get("text", "") for output in outputs)
-    assert len(cited) == 4
-    for name, loss, before, after in cited:
-        for numbers in (f"{loss}$", rf"{before} +{after}\b"):
-            assert re.search(f"^{name} +{numbers}", printed, re.MULTILINE), name
-
-
-def test_a_solution_is_folded_below_a_heading_that_says_no_more_than_its_name():
-    for path in (ROOT / "notebooks/solutions").glob("*.ipynb"):
-        headings = [c for c in cells_of(path) if c.source.startswith("## Solution")]
-        assert headings, path.name
-        for heading in headings:
-            assert re.fullmatch(r"## .+(\n\n\*Needs .+\*)?", heading.source)
-            assert heading.metadata["jp-MarkdownHeadingCollapsed"]
-
-
 def test_a_letter_in_a_shape_is_one_of_the_glossary_s_symbols(path, code):
     table = text_of(ROOT / "notebooks/deeper/glossary.ipynb").split("## Symbols")[1]
     symbols = re.findall(r"^\| `(\w+)` \|", table.split("\n## ")[0], re.MULTILINE)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import nbformat
 import pytest
 
-from tests.notebooks import as_python, find_notebooks
-from tests.repository import ROOT
+from tests.notebooks import find_notebooks
+from tests.repository import ROOT, as_python
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
 NEEDS = re.compile(r"## .+\n\n\*Needs (.+)\.\*$", re.MULTILINE)
