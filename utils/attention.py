@@ -60,7 +60,7 @@ def attention_weights(x: Tensor) -> Tensor:
     """
     require.floats("x (..., T, D)", x)
     require.that(x.shape[-1] > 0, "x of one feature or more", x.shape)
-    return softmax(_products(x, x), dim=-1).to(x.dtype)
+    return softmax(products(x, x), dim=-1).to(x.dtype)
 
 
 def context_vectors(x: Tensor) -> Tensor:
@@ -168,13 +168,17 @@ def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
     tensor([[2., 2.]])
     """
     require.query_key_value(query, key)
-    return _products(query, key) / query.shape[-1] ** 0.5
+    return products(query, key) / query.shape[-1] ** 0.5
 
 
-def _products(query, key):
-    """Return Q K^T, of 16-bit inputs in float32."""
+def products(query: Tensor, key: Tensor) -> Tensor:
+    """Compute Q K^T, of 16-bit inputs in float32.
+
+    query, key: (..., T, d_k) and (..., S, d_k)
+    returns: (..., T, S)
+    """
     dtype = torch.promote_types(query.dtype, torch.float32)
-    if dtype == query.dtype:
+    if dtype == query.dtype == key.dtype:
         return query @ key.mT
     with torch.autocast(query.device.type, enabled=False):
         return query.to(dtype) @ key.to(dtype).mT
@@ -331,7 +335,8 @@ def attend_with_cache(
     S = key.shape[-2]
     positions = torch.arange(S, device=query.device)
     mask = positions <= positions[S - T :, None]  # (T, S): the new tokens are the last
-    return F.scaled_dot_product_attention(query, key, value, mask), (key, value)
+    output, _ = scaled_dot_product_attention(query, key, value, mask)
+    return output, (key, value)
 
 
 class SelfAttention(nn.Module):
@@ -633,7 +638,7 @@ def attend_with_heads(
     if padding_mask is not None:
         known["dtype"] = torch.bool
         require.shapes("padding_mask (B, S)", padding_mask, **known)
-    num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
+    num_heads, num_kv_heads = query.shape[1], key.shape[1]
     require.that(known["d_k"] > 0, "vectors of one feature or more", query.shape)
     if 0 in (num_heads, num_kv_heads) or num_heads % num_kv_heads:
         require.refuse("heads that num_kv_heads divides", num_heads, num_kv_heads)
@@ -642,6 +647,19 @@ def attend_with_heads(
     else:
         require.sizes(window=window)
         require.that(causal, "causal=True with a window", causal)
+    if causal and query.shape[2] > key.shape[2]:  # early queries would see no key
+        require.refuse("a key for each causal query", query.shape, key.shape)
+    options = padding_mask, causal, dropout_p, window
+    output, weights = _attend_with_heads(query, key, value, *options, need_weights)
+    if require.is_readable(output) and output.isnan().any():
+        _attend_with_heads(query, key, value, *options, True)  # raises for a score
+    return output, weights
+
+
+def _attend_with_heads(
+    query, key, value, padding_mask, causal, dropout_p, window, need_weights
+):
+    num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
     is_square = query.shape[2] == key.shape[2] <= window
     if causal and is_square and padding_mask is None and not need_weights:
         # The kernel skips the future and needs no (T, S) mask. It aligns its own mask
@@ -649,8 +667,6 @@ def attend_with_heads(
         options = {"is_causal": True, "enable_gqa": num_heads != num_kv_heads}
         attend = F.scaled_dot_product_attention
         return attend(query, key, value, dropout_p=dropout_p, **options), None
-    if causal and query.shape[2] > key.shape[2]:  # early queries would see no key
-        require.refuse("a key for each causal query", query.shape, key.shape)
     mask = _combine_masks(query, key, padding_mask, causal, window)
     if num_heads != num_kv_heads:
         # Heads that share their keys become one head, which has all their queries.

@@ -11,7 +11,9 @@ from utils import require
 from utils.attention import (
     MultiHeadAttention,
     attend_with_heads,
+    masked_softmax,
     merge_heads,
+    products,
     split_heads,
 )
 from utils.cache import KeyValueCache, restored_on_error
@@ -57,9 +59,7 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     """
     expected = "query (B, H, T, d_k); latent (B, S, d_c); W_uk (H, d_c, d_k)"
     require.floats(expected, query, latent, W_uk)
-    dtype = torch.promote_types(query.dtype, torch.float32)
-    query, latent, W_uk = (t.to(dtype) for t in (query, latent, W_uk))
-    return query @ W_uk.mT @ latent[:, None].mT
+    return products(products(query, W_uk), latent[:, None])
 
 
 def absorbed_attention(
@@ -91,14 +91,12 @@ def absorbed_attention(
     expected += "latent (B, S, d_c); rotated_key (B, S, d_rot); W_uk (H, d_c, d_k); "
     expected += "W_uv (H, d_c, d_v)"
     require.floats(expected, query, rotated_query, latent, rotated_key, W_uk, W_uv)
-    scores = absorbed_scores(query, latent, W_uk)
-    rotated_query, rotated_key, latent, W_uv = (
-        t.to(scores.dtype) for t in (rotated_query, rotated_key, latent, W_uv)
-    )
-    scores = scores + rotated_query @ rotated_key[:, None].mT
     width = query.shape[-1] + rotated_query.shape[-1]
     require.that(width > 0, "queries of one feature or more", query.shape)
-    weights = (scores / width**0.5).softmax(dim=-1)
+    scores = absorbed_scores(query, latent, W_uk)
+    scores = scores + products(rotated_query, rotated_key[:, None])
+    weights = masked_softmax(scores / width**0.5)
+    latent, W_uv = latent.to(weights.dtype), W_uv.to(weights.dtype)
     return (weights @ latent[:, None] @ W_uv).to(query.dtype)
 
 

@@ -305,7 +305,8 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
 
     logits: (..., V), as `next_token_probs` takes them
     p: above 0 and up to 1
-    returns: probabilities (..., V), which sum to one; the likeliest token always stays
+    returns: probabilities (..., V), which sum to one, of 16-bit logits in float32; the
+        likeliest token always stays
 
     >>> top_p_probs(torch.tensor([0.5, 0.3, 0.2]).log(), p=0.7)
     tensor([0.6250, 0.3750, 0.0000])
@@ -321,7 +322,7 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
     if p < 1:
         probs = probs.masked_fill(mass_before >= p, 0.0)
     probs = probs / probs.sum(dim=-1, keepdim=True)
-    return torch.zeros_like(probs).scatter(-1, order, probs).to(logits.dtype)
+    return torch.zeros_like(probs).scatter(-1, order, probs)
 
 
 def next_token_probs(
@@ -336,7 +337,8 @@ def next_token_probs(
     temperature: above 0 and finite
     top_k: keep this many tokens, from 1 to V, and all that tie with the last of them
     top_p: of these, keep the fewest with this probability (`top_p_probs`)
-    returns: (..., V), sums to one
+    returns: (..., V), sums to one, of 16-bit logits in float32: from float16,
+        `torch.multinomial` would sometimes draw a token of probability 0
 
     >>> next_token_probs(torch.tensor([0.0, 0.0, -1.0]), top_k=2)
     tensor([0.5000, 0.5000, 0.0000])
@@ -352,7 +354,8 @@ def next_token_probs(
         require.that(top_k <= V, f"top_k from 1 to {V}", top_k)
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
-    logits = logits - largest
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    logits = logits.to(dtype) - largest
     limits = torch.finfo(logits.dtype)
     logits = logits / min(max(temperature, limits.tiny), limits.max)
     return (

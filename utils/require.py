@@ -8,6 +8,7 @@ Shapes: B batch, T tokens (queries), S tokens attended to (keys).
 import math
 import sys
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from itertools import zip_longest
 from numbers import Integral, Real
 from pathlib import Path
@@ -180,11 +181,14 @@ def _is_narrow(size):
 
 
 def number(high: float = math.inf, /, above_zero: bool = False, **numbers: float):
-    """Expect finite numbers from 0, or above it, to `high` if that is given."""
+    """Expect finite numbers from 0, or above it, to `high` if that is given.
+
+    PyTorch can't multiply a tensor by a fraction.
+    """
     limits = "above 0" if above_zero else "from 0"
     limits += f" to {high:g}" if high < math.inf else ""
     for name, x in numbers.items():
-        is_valid = isinstance(x, Real) and not isinstance(x, bool)
+        is_valid = isinstance(x, Real) and not isinstance(x, bool | Fraction)
         is_valid = is_valid and 0 <= x <= min(high, sys.float_info.max)
         is_valid = is_valid and not (above_zero and x == 0)
         that(is_valid, f"a finite {name} {limits}", f"{x!r:.80}")

@@ -130,7 +130,10 @@ def _axis_labels(labels, size, what):
     """Return pairs (label, how many cells it names); tokens get their positions."""
     if labels is None:
         return [(str(i), 1) for i in range(size)]
-    if len(labels) and isinstance(labels[0], tuple):
+    lengths = {len(label) if isinstance(label, tuple) else 0 for label in labels}
+    if lengths - {0}:
+        expected = "texts only, or pairs (name, number) only"
+        require.that(lengths == {2}, expected, f"{labels!r:.80}", where=what)
         numbers = [number for _, number in labels]
         require.whole_numbers(what, numbers)
         is_sum = sum(numbers) == size and min(numbers) > 0
@@ -264,7 +267,7 @@ Baselines: guessing.
     _draw_references(ax.axvline, baseline)
     ax.set_yticks(range(len(groups)), list(groups))
     ax.set(xlabel=xlabel, ylim=(len(groups) - 0.5, -0.5))
-    ax.set_xlim(_limits("xlim", xlim))
+    ax.set_xlim(_two_numbers("xlim", xlim))
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
     ax.set_axisbelow(True)  # or the grid crosses the median bars
@@ -274,12 +277,12 @@ Baselines: guessing.
     publish(fig, "Dots", title, parts)
 
 
-def _limits(what, limits, log=None):
-    """Return the two ends of an axis, or None for those that the data have."""
-    if limits is not None:
-        limits = to_finite(limits, what, 1, log)
-        expect_length(2, what, limits)
-    return limits
+def _two_numbers(what, values, log=None):
+    """Return two finite numbers, such as the ends of an axis; None stays."""
+    if values is not None:
+        values = to_finite(values, what, 1, log)
+        expect_length(2, what, values)
+    return values
 
 
 def _draw_references(draw, places, log=None):
@@ -329,6 +332,7 @@ def lines(
     expect_dict("reference", reference or series)
     expect_dict("marks", marks or series)
     expect_dict("thin", thin or series)
+    require.sizes(smooth=smooth)
     log_x, log_y = log_x and "log_x", log_y and "log_y"
     unknown = [*{*(thin or ())} - {*series}]
     require.that(not unknown, f"thin with names from {[*series]}", unknown)
@@ -346,7 +350,7 @@ def lines(
         is_drawn, where = not (log_y and (y <= 0).any()), {"where": name}
         require.that(np.isfinite(y).any(), "a finite number or more", "none", **where)
         require.that(is_drawn, "numbers above 0 for log_y", np.nanmin(y), **where)
-        require.that(1 <= smooth <= len(y), f"smooth from 1 to {len(y)}", smooth)
+        require.that(smooth <= len(y), f"smooth from 1 to {len(y)}", smooth)
         for other in (thin or {}).get(name, ()):
             other = to_array(other, name, 1)
             expect_length(len(at), name, other)
@@ -357,7 +361,7 @@ def lines(
         _draw_line(ax, i, name, at, y)
     _draw_references(ax.axhline, reference, log_y)
     _draw_references(ax.axvline, marks, log_x)
-    ax.set_ylim(_limits("ylim", ylim, log_y))
+    ax.set_ylim(_two_numbers("ylim", ylim, log_y))
     for axis, is_log in ((ax.xaxis, log_x), (ax.yaxis, log_y)):
         if is_log:
             _label_log_axis(axis)
@@ -444,7 +448,9 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
     ...        groups=["animal", "vehicle"], title="Two words")
     Points: Two words. Panels: before. Labels: cat, bus. Groups: animal, vehicle.
     """
-    panels = to_array(positions, "positions", 3)
+    panels = to_finite(positions, "positions", 3)
+    is_plane = panels.shape[-1] == 2
+    require.that(is_plane, "positions (panel, point, 2)", panels.shape)
     labels = to_names(labels, panels.shape[1], "labels")
     expect_length(len(labels), "groups", groups)
     expect_length(len(panels), "names", names)
@@ -509,25 +515,26 @@ Labels: head 1.
     ax = fig.subplots()
     ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log_x else "linear")
     for i, (name, pair) in enumerate(groups.items()):
-        x, y = to_finite(pair, name, 2)
+        expect_length(2, name, pair := to_finite(pair, name, 2))
+        x, y = pair
         to_finite(x, name, 1, log_x and "log_x")
         line = "-" if name in joined else ""
         style = {"color": theme.SERIES[i % 6], "label": name, "linestyle": line}
         ax.plot(x, y, marker=MARKERS[i % 8], **style)
     for text, at in (labels or {}).items():
-        right, up = to_finite((offsets or {}).get(text, (-8, 0)), text, 1)
+        right, up = _two_numbers(text, (offsets or {}).get(text, (-8, 0)))
         style = {
             "textcoords": "offset points",
             "ha": ("center", "left", "right")[int(np.sign(right))],
             "va": ("center", "bottom", "top")[int(np.sign(up))],
         }
-        at = to_finite(at, text, 1)
+        at = _two_numbers(text, at)
         ax.annotate(text, at, (right, up), size=theme.SMALLEST, **style)
     if log_x:
         ticks = sorted({float(x) for pair in groups.values() for x in pair[0]})
         ax.set_xticks(ticks, [f"{x:,.9g}" for x in ticks])
         ax.set_xticks([], minor=True)
-    ax.set_ylim(_limits("ylim", ylim))
+    ax.set_ylim(_two_numbers("ylim", ylim))
     ax.grid()
     ax.set_axisbelow(True)
     fig.legend(loc="outside lower center", ncols=len(groups))
