@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import os
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,8 @@ def change_settings(right):
     torch.set_num_threads(3)
     torch.set_default_device("meta")
     torch.set_printoptions(precision=1)
+    np.seterr(all="raise")
+    os.chdir("/")
     torch.manual_seed(1)
     random.seed(1)
     np.random.seed(1)
@@ -57,7 +60,8 @@ def settings():
     """Return the random state and the global settings as one comparable text."""
     now = [torch.get_rng_state().sum(), random.getstate(), np.random.get_state()[1]]
     now += [torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()]
-    return repr([*now, torch.get_default_device(), torch.tensor(1 / 3)])
+    now += [torch.get_default_device(), torch.tensor(1 / 3), np.geterr(), os.getcwd()]
+    return repr(now)
 
 
 class Hostile:

@@ -26,9 +26,9 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     """Show in one short block what is right or wrong, and return the `Result`.
 
     `exercise` is an id such as `"4.1"`; `answer` is the function or class, which runs
-    many times. None of its errors is raised, and it changes no setting. A passed
-    exercise is recorded, unless `record` is False, and from then on `solution` returns
-    the answer.
+    many times. None of its errors is raised, and settings of PyTorch and NumPy that it
+    changes are put back. A passed exercise is recorded, unless `record` is False, and
+    from then on `solution` returns the answer.
     """
     require.flags(record=record)
     known = _find(exercise)

@@ -11,7 +11,7 @@ import textwrap
 import threading
 import time
 import traceback
-from contextlib import contextmanager, nullcontext
+from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -137,7 +137,8 @@ SETTINGS = [  # how each is read, how it is put back
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.get_num_threads, torch.set_num_threads),
     (lambda: dict(vars(PRINT_OPTS)), vars(PRINT_OPTS).update),
-    (np.get_printoptions, lambda options: np.set_printoptions(**options)),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
 ]
 RANDOM_STATES = [
     (torch.get_rng_state, torch.set_rng_state),
@@ -149,10 +150,11 @@ ONE_CHECK = threading.RLock()  # because settings are global
 
 @contextmanager
 def unchanged(settings):
-    """Put settings back when the block ends."""
+    """Put settings back when the block ends, NumPy's and the current folder as well."""
     before = [read() for read, _ in settings]
     try:
-        yield
+        with np.errstate(), np.printoptions(), chdir("."):
+            yield
     finally:
         for (_, put_back), value in zip(settings, before):
             put_back(value)

@@ -37,7 +37,7 @@ exercise_3_3 = Exercise(
         Case(draw(3, 5)),
         Case(draw(3, 5, seed=1), 0),
         Case(draw(2, 3, 5, 7), 2),
-        Case(draw(5, 5)),
+        Case(draw(5, 5).double(), note="float64"),
         Case(draw(3, 5, scale=40000.0), note="large scores"),
         Case(draw(3, 5, shift=-300.0), note="very negative scores"),
     ],

@@ -41,7 +41,7 @@ exercise_10_1 = Exercise(
         Case(draw(5, 6), torch.tensor([3, 0, 7, 1, 12]), note="positions in any order"),
         Case(draw(3, 10), torch.arange(3), 50.0, note="another base"),
         Case(draw(2, 3, 7, 10), torch.arange(7), note="batch and heads"),
-        Case(draw(1, 6), torch.tensor([100]), note="one token, far from the start"),
+        Case(draw(1, 2), torch.tensor([2049]), note="one token, far from the start"),
     ],
     cut={"x": draw(1, 1, 1, 2)},  # whose features are pairs
     mistakes=[
