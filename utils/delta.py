@@ -242,7 +242,8 @@ class DeltaAttention(nn.Module):
             return self.W_value(x)  # (B, 0, d_out)
         projected = self.W_query(x), self.W_key(x), self.W_value(x)
         query, key, value = (split_heads(t, self.num_heads) for t in projected)
-        query, key = F.normalize(query, dim=-1), F.normalize(key, dim=-1)
+        wide = torch.promote_types(x.dtype, torch.float32)  # float16 makes eps 0
+        query, key = (F.normalize(t.to(wide), dim=-1) for t in (query, key))
         beta = torch.sigmoid(self.W_beta(x))  # (B, T, H)
         log_gate = torch.zeros_like(beta)
         if self.W_gate is not None:

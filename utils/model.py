@@ -288,7 +288,7 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> Tensor:
-    """Return the mean cross-entropy, in nats, a scalar tensor.
+    """Return the mean cross-entropy, in nats, a scalar tensor, in float32 or wider.
 
     logits: (..., V);  targets: token ids (...)
     left_out: a number instead of an id, where a row of logits doesn't count; on the CPU
@@ -297,6 +297,7 @@ def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> T
     require.targets(logits, targets, left_out)
     ignored = -100 if left_out is None else left_out  # which is no id
     logits, targets = logits.reshape(-1, logits.shape[-1]), targets.flatten().long()
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # for the sum
     return F.cross_entropy(logits, targets, ignore_index=ignored)
 
 

@@ -189,7 +189,8 @@ def number(high: float = math.inf, /, above_zero: bool = False, **numbers: float
     limits += f" to {high:g}" if high < math.inf else ""
     for name, x in numbers.items():
         is_valid = isinstance(x, Real) and not isinstance(x, bool | Fraction)
-        is_valid = is_valid and 0 <= x <= min(high, sys.float_info.max)
+        is_valid = is_valid and 0 <= x <= high and x < math.inf
+        is_valid = is_valid and int(x) <= sys.float_info.max  # 10**400 has no float
         is_valid = is_valid and not (above_zero and x == 0)
         that(is_valid, f"a finite {name} {limits}", f"{x!r:.80}")
 
