@@ -154,11 +154,11 @@ def _chunk(state, query, key, value, beta, log_gate):
     # tokens before it): a triangular system in what all of them write.
     overlap = (beta * (key @ key.mT) * decay).tril(-1)  # (..., chunk, chunk)
     target = beta * (value - state_decay * (key @ state))  # (..., chunk, d_v)
-    written = torch.linalg.solve_triangular(
+    updates = torch.linalg.solve_triangular(
         overlap, target, upper=False, unitriangular=True
     )
-    output = state_decay * (query @ state) + ((query @ key.mT) * decay) @ written
-    state = state_decay[..., -1:, :] * state + (until_end * key).mT @ written
+    output = state_decay * (query @ state) + ((query @ key.mT) * decay) @ updates
+    state = state_decay[..., -1:, :] * state + (until_end * key).mT @ updates
     return output, state
 
 

@@ -99,9 +99,9 @@ def greedy_translate(
     """
     require.instance("next_logits", next_logits, Callable)
     require.from_zero(start_id=start_id, end_id=end_id, max_length=max_length)
-    written = []
-    while len(written) < max_length:
-        logits = next_logits([start_id, *written])
+    ids = []
+    while len(ids) < max_length:
+        logits = next_logits([start_id, *ids])
         require.logits(logits)
         require.that(logits.dim() == 1, "logits (V,)", logits.shape)
         V, is_known = len(logits), max(start_id, end_id) < len(logits)
@@ -109,5 +109,5 @@ def greedy_translate(
         best = logits.argmax().item()
         if best == end_id:
             break
-        written.append(best)
-    return written
+        ids.append(best)
+    return ids

@@ -135,6 +135,13 @@ class MultiHeadAttention(attention.MultiHeadAttention):
         return super().forward(x) if len(last) else last
 
 
+@wrong("tokens-cut")
+class MultiHeadAttention(attention.MultiHeadAttention):
+    def forward(self, x):
+        values = self.W_value(x).chunk(self.num_heads, dim=1)
+        return self.out_proj(torch.cat(values, dim=-1))
+
+
 @wrong("several-for-one")
 class MultiHeadAttention(attention.MultiHeadAttention):
     def forward(self, x):

@@ -131,7 +131,7 @@ class Exercise:
         run = self.call(supervised()(function), args)
         run.case, run.args = case, args
         run.expected = self.call(self.right, args).value
-        run.value, run.noted = as_expected(run.value, run.expected)
+        run.value, run.diagnoses = as_expected(run.value, run.expected)
         return run
 
     def call(self, function, args):

@@ -48,14 +48,14 @@ class Trial(NamedTuple):
     def source(self):
         """Return the reader's code, "" if it is in no cell and no file."""
         try:
-            return textwrap.dedent(inspect.getsource(self.answer.written))
+            return textwrap.dedent(inspect.getsource(self.answer.submitted))
         except (OSError, TypeError):
             return ""
 
     @property
-    def noted(self):
+    def diagnoses(self):
         """Return the diagnoses that are certain, whatever the results are."""
-        return sum((run.noted for run in self.runs), self.answer.noted)
+        return sum((run.diagnoses for run in self.runs), self.answer.diagnoses)
 
     @property
     def is_right(self):
@@ -120,14 +120,14 @@ def _say_what_is_expected(trial):
 def _diagnose(trial):
     """Return all diagnoses, the most certain first, and whether they explain results."""
     if trial.runs[-1].is_stopped:
-        return [*trial.noted, *reasons.find_reason(trial)], True
+        return [*trial.diagnoses, *reasons.find_reason(trial)], True
     others = [diagnosis for find in ALWAYS for diagnosis in find(trial)]
     if trial.is_right:
-        return trial.noted + others, True
-    found = next(filter(None, ([*find(trial)] for find in EXPLANATIONS)), [])
+        return trial.diagnoses + others, True
+    explanations = next(filter(None, ([*find(trial)] for find in EXPLANATIONS)), [])
     # What is changed or random may be the cause, though nothing explains it.
-    is_explained = bool(found or trial.changed or trial.answer.is_random)
-    return trial.noted + found + others, is_explained
+    is_explained = bool(explanations or trial.changed or trial.answer.is_random)
+    return trial.diagnoses + explanations + others, is_explained
 
 
 def _name_mistakes(trial, diagnoses, is_explained):
@@ -142,9 +142,9 @@ def _name_mistakes(trial, diagnoses, is_explained):
         also, more = others[0]
         count = "Two" if len(others) == 1 else "More than two"
         begin = begin or f"{count} things are wrong. " * (first != "one-change")
-        told, colon, remedy = text.partition(": ")
+        fault, colon, remedy = text.partition(": ")
         if colon and more.endswith(f": {remedy}"):  # say it once
-            text = f"{told}."
+            text = f"{fault}."
         text = f"{text}\nAnd: {more}"
     text = begin + text
     if trial.is_right:

@@ -25,15 +25,15 @@ class AnswerRejected(Exception):
 class FunctionAnswer:
     """An answer that is a function.
 
-    written: what the reader wrote
-    noted: diagnoses that are certain whatever the results are
+    submitted: the function or class that the reader wrote
+    diagnoses: those that are certain whatever the results are
     is_random: whether even without dropout two runs differ
     """
 
     def __init__(self, answer, exercise):
         if issubclass(type(answer), type) or not callable(answer):
             raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
-        self.written, self.noted, self.is_random = answer, [], False
+        self.submitted, self.diagnoses, self.is_random = answer, [], False
         self.parameters = signature(exercise.right).parameters.values()
 
     def bind(self, case):
@@ -44,11 +44,11 @@ class FunctionAnswer:
         """Call the answer; what has a default is passed by name, as later cells do."""
         pairs = [*zip(self.parameters, args)]
         named = {p.name: arg for p, arg in pairs if p.default is not p.empty}
-        return self.written(*args[: len(args) - len(named)], **named)
+        return self.submitted(*args[: len(args) - len(named)], **named)
 
     def fact_arguments(self):
         """Return what the facts of an exercise take."""
-        return (self.written,)
+        return (self.submitted,)
 
 
 class ModuleAnswer:
@@ -66,7 +66,7 @@ class ModuleAnswer:
             if issubclass(type(answer), nn.Module):
                 text = f"You passed an object: pass the class itself, {type(answer).__name__}, without ()."
             raise AnswerRejected("not-a-module", text)
-        self.written, self.noted = answer, []
+        self.submitted, self.diagnoses = answer, []
         self.projections, self.built = exercise.projections, {}
         parameters = exercise.class_signature.partition("(")[2].rstrip(")")
         self.named, self.is_random = namedtuple("Build", parameters), False
@@ -92,7 +92,7 @@ class ModuleAnswer:
             learned = self.read(made.value, arguments)
             noise = attempt(supervised()(dropout_in_eval), made.value, learned).value
             if noise:
-                self.noted.append(noise)
+                self.diagnoses.append(noise)
                 calm = without_dropout(learned.build)
                 made = self.make(calm)
                 learned = self.read(made.value, calm)
@@ -110,7 +110,7 @@ class ModuleAnswer:
     def make(self, arguments):
         """Return the run that builds a module in eval mode."""
         torch.default_generator.manual_seed(789)
-        made = attempt(supervised()(lambda: self.written(*arguments).eval()))
+        made = attempt(supervised()(lambda: self.submitted(*arguments).eval()))
         if any(words in str(made.error) for words in NOT_BEGUN):
             text = "Your __init__ doesn't call super().__init__() first: put that line at its top. Until it has run, PyTorch has nowhere to store layers and weights."
             raise AnswerRejected("super-init-missing", text)
@@ -124,7 +124,7 @@ class ModuleAnswer:
             layer = getattr(module, name, None)
             bias = getattr(layer, "bias", None)
             if isinstance(bias, torch.Tensor) and name != "out_proj":
-                self.noted.append(Diagnosis("unasked-bias", f"Your `{name}` has a bias: none of the three projections should have one, so pass bias=False to each."))  # fmt: skip
+                self.diagnoses.append(Diagnosis("unasked-bias", f"Your `{name}` has a bias: none of the three projections should have one, so pass bias=False to each."))  # fmt: skip
                 bias.data.zero_()
             wide = build.d_out if name == "out_proj" else build.d_in
             setattr(learned, name, read_matrix(layer, name, (wide, build.d_out)))
@@ -132,7 +132,7 @@ class ModuleAnswer:
             setattr(learned, f"{name}_bias", bias)
             other = owners.setdefault(getattr(layer, "weight", layer), name)
             if other != name:
-                self.noted.append(Diagnosis("shared-weights", f"Your `{other}` and `{name}` are the same matrix. Make two."))  # fmt: skip
+                self.diagnoses.append(Diagnosis("shared-weights", f"Your `{other}` and `{name}` are the same matrix. Make two."))  # fmt: skip
         return learned
 
 

@@ -52,11 +52,11 @@ def _measure(model, batch):
     inputs, targets = batch
     half = inputs.shape[1] // 2
     loss = mean_loss(model(inputs)[:, half:], targets[:, half:])
-    found = {"loss on the story, nats per token": loss}
+    measures = {"loss on the story, nats per token": loss}
     x = model.embedding(inputs)
     for number, block in enumerate(model.blocks):
         _, weights = block.attention(block.norm1(x), need_weights=True)
         rows = torch.special.entr(weights).sum(dim=-1)  # (B, H, T)
-        found[f"entropy of the weights, block {number}"] = rows.mean()
+        measures[f"entropy of the weights, block {number}"] = rows.mean()
         x = block(x)
-    return {label: number.item() for label, number in found.items()}
+    return {label: number.item() for label, number in measures.items()}

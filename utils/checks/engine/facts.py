@@ -183,7 +183,8 @@ def find_lost_gradient(trial):
     A result in another form, or of inputs that were changed, has none to compare.
     """
     exercise, without = trial.exercise, trial.exercise.without
-    if "no-gradient" in without or not trial.is_right or trial.changed or trial.noted:
+    is_comparable = trial.is_right and not (trial.changed or trial.diagnoses)
+    if "no-gradient" in without or not is_comparable:
         return
     call, args = trial.answer.bind(exercise.cases[0])
     run = attempt(supervised()(_gradients), call, args)

@@ -46,7 +46,7 @@ class Run:
     case: object = None  # of an exercise; what follows is about it
     args: tuple = ()  # of the right answer; for a module, `learned` is first
     expected: object = None
-    noted: list = field(default_factory=list)  # diagnoses of the value's form
+    diagnoses: list = field(default_factory=list)  # of the value's form
 
     @property
     def is_right(self):

@@ -14,7 +14,7 @@ from utils.checks.engine.values import safe_text
 
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn", "F": "from torch.nn import functional as F"}  # fmt: skip
-ERRORS = {  # how an error and its lines begin, as `_explained` joins them: what explains it
+ERRORS = {  # an error with its lines and all code, as `_explained` joins them: what explains it
     r"TypeError: (\w+\(\): argument '(sizes?|shape|split_sizes|chunks|repeats|n)' .*float|view\(\) received .* got \([^)]*float|'float' object cannot be .* integer\n[\s\S]*> .*\brange\()": Diagnosis("float-for-size", "You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`."),
     r'TypeError: (log_)?softmax\(\) missing 1 .* "dim"': Diagnosis("dim-missing", "You don't say along which axis the softmax runs: `dim=-1` is along each row."),
     r"TypeError: (.* for [@*]: .*'Linear'|(matmul|mm|bmm|linear)\(\): .* not Linear)|AttributeError: 'Linear' .* '(T|mT|t|transpose)'": Diagnosis("layer-not-called", "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."),
@@ -25,6 +25,7 @@ ERRORS = {  # how an error and its lines begin, as `_explained` joins them: what
     r"(TypeError: tril\(\): .* must be Tensor, not (bool|int|float)|RuntimeError: tril: input)": Diagnosis("tril-of-no-matrix", "`tril` needs a matrix: make one first, such as torch.ones(T, T, dtype=torch.bool)."),
     r"(Type|Attribute)Error: .*\btorch\.return_types\.(max|min)\b": Diagnosis("pair-not-taken-apart", "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."),
     r"IndexError: tuple index out of range\n[\s\S]*\.chunk\([^,()]*\)": Diagnosis("batch-cut", "Your `chunk` cuts the first axis, the batch, because it has no `dim`: .chunk(num_heads, dim=-1) cuts the features."),
+    r"(Index|Runtime)Error: [\s\S]*\.chunk\(self\.\w+, (dim=)?1\)": Diagnosis("tokens-cut", "It looks as if your `chunk` cuts axis 1, the tokens: .chunk(num_heads, dim=-1) cuts the features."),
     r"AttributeError: '(tuple|list)' .* '(shape|m?T)'|TypeError: linear\(\): argument 'input' .* not (tuple|list)": Diagnosis("several-for-one", "You pass several tensors where one is needed: take one of them, such as q[h], or join them, torch.cat(heads, dim=-1)."),
 }  # fmt: skip
 
@@ -38,7 +39,7 @@ def find_reason(trial):
         yield Diagnosis("returns-nothing", "Your code returns None: a `return` is missing, perhaps in one branch.")  # fmt: skip
     elif isinstance(error, TypeError) and not run.where:  # the call itself failed
         yield Diagnosis("other-parameters", "Your parameters aren't those of the card, which later cells pass: take those of the stub.")  # fmt: skip
-    elif known := _explained(error, run.where):
+    elif known := _explained(error, f"{run.where}\n{trial.source}"):
         yield known
     elif isinstance(error, NameError) and (line := IMPORTS.get(error.name)):
         yield Diagnosis("import-missing", f"You use `{error.name}` without an import: put `{line}` at the top of your cell.")  # fmt: skip
@@ -51,16 +52,16 @@ def find_reason(trial):
             yield LOST_AXIS
 
 
-def _explained(error, lines):
-    """Return the first of ERRORS that fits an error with its lines, or None."""
-    text = f"{type(error).__name__}: {safe_text(error, 300)}\n{lines}"
-    found = (told for pattern, told in ERRORS.items() if re.match(pattern, text))
-    return next(found, None)
+def _explained(error, code):
+    """Return the first of ERRORS that fits an error with the reader's code, or None."""
+    text = f"{type(error).__name__}: {safe_text(error, 300)}\n{code}"
+    matches = (known for pattern, known in ERRORS.items() if re.match(pattern, text))
+    return next(matches, None)
 
 
 def _function_of(trial):
     """Return the reader's function, of a class `forward`; None if it has no code."""
-    function = getattr(trial.answer.written, "forward", trial.answer.written)
+    function = getattr(trial.answer.submitted, "forward", trial.answer.submitted)
     return function if inspect.isfunction(function) else None
 
 

@@ -30,7 +30,7 @@ COMPUTES -= {"breakpoint", "eval", "exec", "from_file", "globals", "input", "ope
 
 def find_repair(trial):
     """State the change, and the facts of the changed function."""
-    function, source = trial.answer.written, trial.source
+    function, source = trial.answer.submitted, trial.source
     try:
         tree = ast.parse(source or "None").body[0]
     except SyntaxError:  # a part of a line
