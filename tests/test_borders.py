@@ -60,7 +60,7 @@ CALLS = [
     ("query of floating-point numbers, got torch.int64", lambda: attention.scaled_dot_product_attention(X.long(), X, X)),
     ("a finite largest score, got inf", lambda: attention.scaled_dot_product_attention(*[1e30 * X] * 3)),
     ("a finite largest score, got inf", lambda: attention.attend_with_cache(*[1e30 * X] * 3, None)),
-    ("a finite largest score, got inf", lambda: attention.attend_with_heads(*[1e30 * ONE] * 3)),
+    ("a finite largest score, got inf", lambda: latent.absorbed_attention(*[1e30 * ONE] * 2, *[1e30 * BATCH[:1]] * 2, *[torch.ones(2, 4, 4)] * 2)),
     ("maxima below inf, and no NaN, got inf", lambda: parallel.partial_attention(*[1e30 * X] * 3)),
     ("source_mask of a shape that broadcasts to (3,), got (7, 3)", lambda: attention.cross_attention(X, X, *[X.T] * 3, torch.ones(7, 3) > 0)),
     ("W_query (D = 4, d_k), got (3, 3)", lambda: attention.cross_attention(X, X, *[torch.eye(3)] * 3)),

@@ -628,8 +628,8 @@ def attend_with_heads(
     padding_mask: boolean (B, S), True = a real token, which may be attended to
     dropout_p: fraction of the weights that is dropped; 0 except during training
     window: how many keys a causal query may attend to, its own the last of them
-    returns: output (B, H, T, d_v), and weights (B, H, T, S) or None; without weights, a
-        score of NaN may count as hidden, so query and key must be finite
+    returns: output (B, H, T, d_v), and weights (B, H, T, S) or None; without weights no
+        score is checked, and one that isn't finite may give NaN or count as hidden
     """
     require.flags(causal=causal, need_weights=need_weights)
     require.number(1, dropout_p=dropout_p)
@@ -638,7 +638,7 @@ def attend_with_heads(
     if padding_mask is not None:
         known["dtype"] = torch.bool
         require.shapes("padding_mask (B, S)", padding_mask, **known)
-    num_heads, num_kv_heads = query.shape[1], key.shape[1]
+    num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
     require.that(known["d_k"] > 0, "vectors of one feature or more", query.shape)
     if 0 in (num_heads, num_kv_heads) or num_heads % num_kv_heads:
         require.refuse("heads that num_kv_heads divides", num_heads, num_kv_heads)
@@ -647,19 +647,6 @@ def attend_with_heads(
     else:
         require.sizes(window=window)
         require.that(causal, "causal=True with a window", causal)
-    if causal and query.shape[2] > key.shape[2]:  # early queries would see no key
-        require.refuse("a key for each causal query", query.shape, key.shape)
-    options = padding_mask, causal, dropout_p, window
-    output, weights = _attend_with_heads(query, key, value, *options, need_weights)
-    if require.is_readable(output) and output.isnan().any():
-        _attend_with_heads(query, key, value, *options, True)  # raises for a score
-    return output, weights
-
-
-def _attend_with_heads(
-    query, key, value, padding_mask, causal, dropout_p, window, need_weights
-):
-    num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
     is_square = query.shape[2] == key.shape[2] <= window
     if causal and is_square and padding_mask is None and not need_weights:
         # The kernel skips the future and needs no (T, S) mask. It aligns its own mask
@@ -667,6 +654,8 @@ def _attend_with_heads(
         options = {"is_causal": True, "enable_gqa": num_heads != num_kv_heads}
         attend = F.scaled_dot_product_attention
         return attend(query, key, value, dropout_p=dropout_p, **options), None
+    if causal and query.shape[2] > key.shape[2]:  # early queries would see no key
+        require.refuse("a key for each causal query", query.shape, key.shape)
     mask = _combine_masks(query, key, padding_mask, causal, window)
     if num_heads != num_kv_heads:
         # Heads that share their keys become one head, which has all their queries.
