@@ -80,8 +80,7 @@ Framed: 1 b / 0 a.
     height, width = maps.shape[1:]
     if columns is None and height == width:
         columns = rows
-    names = [""] * len(maps) if names is None else names
-    expect_length(len(maps), "names", names)
+    names = to_names([""] * len(maps) if names is None else names, len(maps), "names")
     masks = to_mask(mask, maps.shape)
     known = maps[masks & (np.isfinite(maps) if signed else ~np.isnan(maps))]
     require.that(known.size, "maps with a finite number that isn't hidden", "none")
@@ -453,7 +452,7 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
     require.that(is_plane, "positions (panel, point, 2)", panels.shape)
     labels = to_names(labels, panels.shape[1], "labels")
     expect_length(len(labels), "groups", groups)
-    expect_length(len(panels), "names", names)
+    names = to_names(names, len(panels), "names")
     farthest = np.abs(panels).max(initial=0)
     require.that(farthest <= reach, f"positions up to reach = {reach}", farthest)
     fig, kinds = new_figure(4.0, "constrained"), list(dict.fromkeys(groups))
@@ -563,8 +562,8 @@ def dials(angles, names, *, title: str, labels, shaded=None) -> None:
     Clocks: Two. Names: fast, slow. Hands: k, q.
     """
     angles = to_finite(angles, "angles", 2)
-    expect_length(len(angles), "names", names)
-    expect_length(angles.shape[1], "labels", labels)
+    names = to_names(names, len(angles), "names")
+    labels = to_names(labels, angles.shape[1], "labels")
     expect_length(len(angles), "shaded", names if shaded is None else shaded)
     down = math.ceil(len(angles) / 4)
     fig = new_figure(2 * down, "constrained")
