@@ -80,7 +80,7 @@ exercise_10_2 = Exercise(
     right=alibi_bias,
     returns="a bias (H, T, T): -2^(-8(h+1)/H) * (i - j) for j <= i, anything above",
     observe=below_the_diagonal,
-    cases=[Case(2, 3), Case(3, 7), Case(8, 11), Case(1, 5, note="one head")],
+    cases=[Case(2, 3), Case(3, 67), Case(8, 11), Case(1, 5, note="one head")],
     mistakes=[
         Mistake("slope-sign", "Your bias grows with the distance, so distant keys are preferred: it should be a penalty, -slope * (i - j).", "return slopes[:, None, None] * distance"),
         Mistake("first-slope-one", "You gave head 0 the slope 1: the exponent is -8(h + 1)/H.", "heads = torch.arange(float(num_heads))"),
