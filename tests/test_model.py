@@ -48,9 +48,10 @@ def test_top_p_keeps_one_token_at_least_and_with_1_all():
     assert (probs > 0).sum() == 500 and probs.dtype == torch.float32
 
 
-def test_one_row_of_logits_has_a_loss():
+def test_one_row_of_logits_has_a_loss_and_so_have_70_000_in_float16():
     loss = mean_loss(torch.zeros(5), torch.tensor(3))
     torch.testing.assert_close(loss, torch.tensor(5.0).log())
+    assert mean_loss(torch.zeros(70_000, 3).half(), torch.zeros(70_000).int()) < 1.1
     logits = torch.tensor([[0.0] * 5, [torch.nan] * 5])  # a row that doesn't count
     assert mean_loss(logits, torch.tensor([3, 9]), left_out=9) == loss
 
