@@ -137,11 +137,14 @@ def test_a_drawing_in_steps_has_a_list_and_once_run_a_slider(lab, browser, publi
     assert output.locator("li").count() == 4, "not trusted, so no script runs"
     assert output.get_by_role("slider").count() == 0
     run_all(page)
+    page.locator(".jp-Cell").first.click()
     use_slider(output)
+    is_active = "place => place.closest('.jp-Cell').matches('.jp-mod-active')"
+    assert not output.evaluate(is_active), "Shift + Enter would run the figure again"
     # The file browser takes 290 pixels, which leaves the notebook as wide as a phone.
     page.set_viewport_size({"width": 650, "height": 900})
     assert output.evaluate("place => place.scrollWidth <= place.clientWidth")
-    page.keyboard.press("Control+s")  # after a click on the slider, the cell's again
+    page.keyboard.press("Control+s")  # after a click on the slider, the notebook's
     page.wait_for_selector(".jp-mod-current:not(.jp-mod-dirty)")
     open_notebook(page, lab, ROOT / name, 2)
     use_slider(output)

@@ -55,10 +55,14 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
     if (slider.value === slider.max || !box.isConnected) stop();
   }};
   slider.oninput = () => (stop(), show(+slider.value));
-  // Shift + Enter runs the cell again, as anywhere else, and so do its other keys.
-  slider.onkeydown = play.onkeydown = ({{ key }}) => {{
-    if (["Shift", "Control", "Meta", "Escape"].includes(key))
-      box.closest(".jp-Cell")?.focus();
+  // JupyterLab stays at the cell that follows, so Shift + Enter goes on with that.
+  for (const type of ["mousedown", "focusin"])
+    slider.parentElement.addEventListener(type, (event) => event.stopPropagation());
+  slider.onkeydown = play.onkeydown = (event) => {{
+    const active = document.querySelector(".jp-Cell.jp-mod-active");
+    if (["Shift", "Control", "Meta", "Escape"].includes(event.key))
+      active?.focus({{ preventScroll: true }});
+    else event.stopPropagation();
   }};
   play.onclick = () => {{
     if (timer) return stop();
