@@ -56,6 +56,8 @@ def check(exercise: str, answer, record: bool = True) -> Result:
             ending = f"{len(asked & records.load())} of {len(asked)} in the hour."
             if exercise not in catalogue.PARTS:
                 ending += f" It also counts as {known.id} of the numbered notebooks."
+            else:
+                ending += f" In 06 the whole layer is {known.id}."
         message += f"\n{ending}"
     return _show(f"{_label(exercise)} {known.name}", replace(result, message=message))
 
