@@ -14,23 +14,23 @@ def find_browser():
     return next(filter(None, map(shutil.which, names)), None)
 
 
-def needed(found, what):
-    """Return what was found; if nothing was, skip the test, but fail in CI on Linux.
+def require_resource(resource, what):
+    """Return the resource; if there is none, skip the test, but fail in CI on Linux.
 
-    `needed(shutil.which("node"), "node")`
+    `require_resource(shutil.which("node"), "node")`
     """
-    if not found:
+    if not resource:
         must = os.environ.get("CI") and sys.platform == "linux"  # see `.ci/run`
         missing = pytest.fail if must else pytest.skip
         missing(f"{what} is missing")
-    return found
+    return resource
 
 
 @pytest.fixture(scope="module")
 def browser():
     """Open one Chromium for all tests of a file; return Playwright's browser."""
-    needed(importlib.util.find_spec("playwright"), "the package playwright")
-    path = needed(find_browser(), "Chromium")
+    require_resource(importlib.util.find_spec("playwright"), "the package playwright")
+    path = require_resource(find_browser(), "Chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -24,6 +24,6 @@ def answer_from(exercise, compute):
 
         def forward(self, x):
             answer = ModuleAnswer(Module, exercise)
-            return compute(answer.read(self, self.build), x)
+            return compute(answer.read_weights(self, self.build), x)
 
     return Module

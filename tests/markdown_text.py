@@ -23,5 +23,5 @@ def without_code(source):
 
 def folded_solution(cell):
     """Return the code of a solution or loop that is folded in a cell, or None."""
-    found = SOLUTION.match(cell.source) if cell.cell_type == "markdown" else None
-    return found and found[1]
+    match = SOLUTION.match(cell.source) if cell.cell_type == "markdown" else None
+    return match and match[1]

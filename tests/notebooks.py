@@ -214,8 +214,8 @@ def prepare(notebook, path, home):
     about = f"About {5 * max(1, round(reading_minutes(notebook) / 5))} minutes"
     opening.source = re.sub(r"About \d+ minutes", about, opening.source)
     for cell in notebook.cells:
-        kept = [key for key in KEPT_METADATA if key in cell.metadata]
-        cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in kept})
+        keys = [key for key in KEPT_METADATA if key in cell.metadata]
+        cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in keys})
         if is_setup(cell):
             cell.source = setup_cell(home)
         if is_folded(cell):
@@ -268,10 +268,10 @@ def pixels(encoded):
 
 def figures(cell):
     """Return the HTML of each figure of a cell, with hashes of the pixels."""
-    shown = [output.get("data", {}) for output in cell.get("outputs", [])]
-    pages = [data["text/html"] for data in shown if "image/png" in data]
+    bundles = [output.get("data", {}) for output in cell.get("outputs", [])]
+    pages = [data["text/html"] for data in bundles if "image/png" in data]
     image = r"data:image/\w+;base64,([\w+/=]+)"  # of a slider one for each state
-    return [re.sub(image, lambda found: pixels(found[1]), page) for page in pages]
+    return [re.sub(image, lambda match: pixels(match[1]), page) for page in pages]
 
 
 def keep_stored(notebook, stored, redraw=False):
@@ -329,8 +329,8 @@ def run_cells(notebook, folder, **env):
 def read_committed(path):
     """Return a notebook as the last commit has it, or if there is none, as it is."""
     command = ["git", "show", f"HEAD:./{path.name}"]
-    shown = subprocess.run(command, cwd=path.parent, capture_output=True)
-    content = path.read_bytes() if shown.returncode else shown.stdout
+    process = subprocess.run(command, cwd=path.parent, capture_output=True)
+    content = path.read_bytes() if process.returncode else process.stdout
     return nbformat.reads(content.decode(), as_version=4)
 
 
@@ -412,10 +412,10 @@ def main():
     move.add_argument("url")
     branch = "branch or tag that the notebooks belong to (default: as it is)"
     move.add_argument("version", nargs="?", default=read_home()[1], help=branch)
-    given = parser.parse_args()
-    if given.command == "address":
-        return write_home(given.url, given.version)
-    return execute([path.resolve() for path in given.notebooks] or find_notebooks())
+    options = parser.parse_args()
+    if options.command == "address":
+        return write_home(options.url, options.version)
+    return execute([path.resolve() for path in options.notebooks] or find_notebooks())
 
 
 if __name__ == "__main__":

@@ -14,6 +14,6 @@ def test_right_answers_pass_and_wrong_ones_get_their_diagnoses(exercise):
     for answer, names in ANSWERS:
         if answer.__name__ == exercise.name:
             result = check(exercise.id, answer)
-            found = {result.diagnosis, result.also} - {None}
-            assert found == {*names}, result.message
+            diagnoses = {result.diagnosis, result.also} - {None}
+            assert diagnoses == {*names}, result.message
             assert result.passed == (not names), result.message

@@ -33,7 +33,7 @@ def test_attention_equals_torch_in_values_and_gradients(leading, slice_size, mas
     """T = 5 queries, S = 7 keys, d_k = 11, d_v = 13."""
     sizes = [(5, 11), (7, 11), (7, 13)]
     inputs = [random(*leading, *size, seed=i) for i, size in enumerate(sizes)]
-    inputs = [each.requires_grad_() for each in inputs]
+    inputs = [x.requires_grad_() for x in inputs]
     mask = random(*leading[:1], 1, 5, 7, seed=4) > 0 if masked and leading else None
     if mask is not None:
         mask[..., 0] = True  # PyTorch leaves open what a row without any key returns
@@ -45,8 +45,8 @@ def test_attention_equals_torch_in_values_and_gradients(leading, slice_size, mas
     gradients = torch.autograd.grad(expected.square().sum(), inputs)
     for output in outputs:
         torch.testing.assert_close(output, expected)
-        found = torch.autograd.grad(output.square().sum(), inputs)
-        torch.testing.assert_close(found, gradients)
+        actual = torch.autograd.grad(output.square().sum(), inputs)
+        torch.testing.assert_close(actual, gradients)
 
 
 def test_integers_do_not_wrap_around_and_are_not_rounded():
@@ -80,8 +80,8 @@ def test_in_bfloat16_scores_are_not_rounded():
     inputs = random(3, 600, 64, dtype=torch.bfloat16).unbind()
     expected = F.scaled_dot_product_attention(*(t.float() for t in inputs))
     output = scaled_dot_product_attention(*inputs)[0]
-    for found in (output, online_softmax_attention(*inputs, slice_size=16)):
-        torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0)
+    for actual in (output, online_softmax_attention(*inputs, slice_size=16)):
+        torch.testing.assert_close(actual.float(), expected, atol=0.02, rtol=0)
 
 
 @pytest.mark.parametrize("num_kv_heads", [2, 6])
@@ -139,8 +139,8 @@ def test_cross_attention_equals_torch_with_a_padded_context():
     # In nn.MultiheadAttention True means "may not attend".
     options = {"key_padding_mask": ~padding, "average_attn_weights": False}
     expected = twin(x, context, context, **options)
-    found = layer(x, context, padding, need_weights=True)
-    torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
+    actual = layer(x, context, padding, need_weights=True)
+    torch.testing.assert_close(actual, expected, atol=1e-10, rtol=0)
 
 
 def grouped(num_kv_heads=2, **options):
@@ -229,8 +229,8 @@ def test_a_layer_follows_its_formula(layer, num_tokens, padding):
     weights = masked_softmax(scores, allowed)  # a row without any key is zero
     output = layer.out_proj(merge_heads(weights @ value))
     near = {"atol": 1e-6 if layer.rotary else 1e-10, "rtol": 0}  # float32 angles
-    found = layer(x, padding_mask=mask, need_weights=True)
-    torch.testing.assert_close(found, (output, weights), **near)
+    actual = layer(x, padding_mask=mask, need_weights=True)
+    torch.testing.assert_close(actual, (output, weights), **near)
     torch.testing.assert_close(layer(x, padding_mask=mask), output, **near)
 
 
@@ -240,8 +240,8 @@ def test_a_layer_compiles_into_one_graph_padded_or_not(rotary):
     torch.compiler.reset()  # there is a limit, and other tests compile, too
     compiled = torch.compile(layer, fullgraph=True, backend="eager")
     for mask in (None, padding_mask([7, 4, 0], 7)):
-        found = compiled(x, padding_mask=mask)
-        torch.testing.assert_close(found, layer(x, padding_mask=mask))
+        actual = compiled(x, padding_mask=mask)
+        torch.testing.assert_close(actual, layer(x, padding_mask=mask))
 
 
 def test_half_precision_drops_the_share_that_was_asked_for():

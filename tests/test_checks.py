@@ -24,7 +24,7 @@ from utils.checks import check, reader, solution
 from utils.checks.catalogue import course_version
 from utils.checks.definition import Case
 from utils.checks.engine import guard, mistakes
-from utils.checks.engine.messages import difference, wrapped
+from utils.checks.engine.messages import difference, wrap_lines
 from utils.checks.submission import QKV
 
 # ---- wrong answers to every exercise -----------------------------------------------
@@ -117,7 +117,7 @@ def refused(exercise, answer):
     assert exercise.name in result.message
     message = " ".join(result.message.split())
     assert "xpected" in message or "your code raised" in message
-    assert len(result.message) < 1500 and "Other(" not in message
+    assert len(result.message) < 1500 and "OpaqueValue(" not in message
     assert settings() == before
 
 
@@ -369,15 +369,15 @@ def test_what_is_decorated_or_resembles_something_else_gets_no_diagnosis(answer)
 
 
 def test_side_effects_are_not_repeated_while_a_change_is_looked_for():
-    asked = []
+    dims_used = []
 
     def softmax(scores, dim=-1):
-        asked.append(dim)
+        dims_used.append(dim)
         exponentials = torch.exp(scores - scores.amax(-1, keepdim=True))
         return exponentials / exponentials.sum(dim, keepdim=True)
 
     assert check("3.3", softmax).diagnosis is None
-    assert len(asked) == len(EXERCISES["3.3"].cases)
+    assert len(dims_used) == len(EXERCISES["3.3"].cases)
 
 
 def test_an_answer_that_is_checked_again_unchanged_is_told_so():
@@ -385,7 +385,7 @@ def test_an_answer_that_is_checked_again_unchanged_is_told_so():
         return scores
 
     first, second = (check("3.3", softmax).message.split("\n", 1)[1] for _ in range(2))
-    assert second == f"{wrapped(reader.SAME)}\n{first}"
+    assert second == f"{wrap_lines(reader.SAME)}\n{first}"
 
 
 PAGE = "06_multi_head_attention.ipynb"
@@ -420,8 +420,8 @@ def test_a_saved_answer_is_read(cells, is_own, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("utils.checks.records.load", lambda: {"split_heads"})
     capsys.readouterr()
     answer = solution("6.1")
-    said = "Using your own" if is_own else "Using the course's"
-    assert said in capsys.readouterr().out
+    sentence = "Using your own" if is_own else "Using the course's"
+    assert sentence in capsys.readouterr().out
     assert (answer is split_heads) != is_own
     assert answer(torch.zeros(1, 3, 4), 2).shape == (1, 2, 3, 2)
 

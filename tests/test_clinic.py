@@ -14,7 +14,7 @@ from utils import attention
 from utils.checks import records, solution
 from utils.checks.catalogue import tasks
 from utils.clinic import broken_model, diagnose, examine_model, patient, suspects, twin
-from utils.clinic.instruments import measured
+from utils.clinic.instruments import readings
 
 NOTEBOOK = ROOT / "notebooks/07_the_clinic.ipynb"
 HEADS = ROOT / "notebooks/06_multi_head_attention.ipynb"
@@ -24,7 +24,7 @@ PATIENTS = [int(t.name.split()[1]) for t in tasks() if t.name.startswith("patien
 
 
 def inputs_of(layer):
-    count = 1 if layer.kind.masked else 3
+    count = 1 if layer.kind.is_masked else 3
     generator = torch.Generator().manual_seed(0)
     return torch.randn(count, 2, 5, layer.kind.width, generator=generator)
 
@@ -48,7 +48,7 @@ def test_a_healthy_layer_is_that_of_the_course(number):
 def test_the_right_slugs_pass_and_are_kept():
     for number in (*ONE_OF_EACH, *PATIENTS, 307, 407, 507):
         layer = patient(number)
-        result = diagnose(layer, *layer._wrong)
+        result = diagnose(layer, *layer._slugs)
         assert result.passed and result.diagnosis is None
         assert f"patient {number}" in records.load()
 
@@ -59,7 +59,7 @@ def test_every_other_set_of_slugs_is_refused(number):
     known = [*suspects(layer)]
     sets = [(), *((s,) for s in known), *itertools.combinations(known[:6], 2)]
     for slugs in sets:
-        if {*slugs} != layer._wrong:
+        if {*slugs} != layer._slugs:
             result = diagnose(layer, *slugs)
             assert result.diagnosis in ("wrong", "half-right"), slugs
     assert diagnose(layer, "scale-mising").diagnosis == "no-such-suspect"
@@ -86,29 +86,29 @@ def doctor(layer):
 
     A number counts as 0 or 1 if it is printed as 0.00 or 1.00.
     """
-    order, *_ = measured(layer, "permute_tokens").values()
-    smallest, _, *columns = measured(layer, "row_sums").values()
-    before, after = measured(layer, "bisect").values()
+    order, *_ = readings(layer, "permute_tokens").values()
+    smallest, _, *columns = readings(layer, "row_sums").values()
+    before, after = readings(layer, "bisect").values()
     if smallest < 0.995 and columns == pytest.approx([1, 1], abs=0.005):
         return {"softmax-over-queries"}
     if smallest < 0.995:
         return {"mask-after-softmax"}
-    if found := scales(layer):
-        return found
+    if leak_slugs := scales(layer):
+        return leak_slugs
     if order > 0.005:
         heads = "split-by-view" if before > 0.005 else "merge-without-transpose"
-        return {heads if layer.kind.masked else "keys-times-queries"}
-    if layer.kind.masked and (found := leaks(layer)):
-        return found
+        return {heads if layer.kind.is_masked else "keys-times-queries"}
+    if layer.kind.is_masked and (leak_slugs := leaks(layer)):
+        return leak_slugs
     if after > 0.005:
-        return after_the_cut(measured(layer, "one_token"))
+        return after_the_cut(readings(layer, "one_token"))
     return set()
 
 
 def scales(layer):
     """Return whose numbers are shifted in `scale_scores`, or have a ceiling."""
-    here = [*measured(layer, "scale_scores").values()]
-    healthy = [*measured(twin(layer), "scale_scores").values()]
+    here = [*readings(layer, "scale_scores").values()]
+    healthy = [*readings(twin(layer), "scale_scores").values()]
     if here[:5] == pytest.approx(healthy[2:7], abs=0.02):
         return {"scale-missing"}
     if here[2:7] == pytest.approx(healthy[:5], abs=0.02):
@@ -118,7 +118,7 @@ def scales(layer):
 
 def leaks(layer):
     """Return whether only the next token moves an output, or all later ones."""
-    soon, late = measured(layer, "replace_tokens").values()
+    soon, late = readings(layer, "replace_tokens").values()
     if max(soon, late) < 0.005:
         return set()
     return {"one-step-leaked" if late < 0.005 else "mask-not-used"}
@@ -135,7 +135,7 @@ def after_the_cut(parts):
 
 
 def test_a_doctor_who_follows_the_table_is_right_about_the_first_299():
-    wrong = [n for n in range(1, 300) if doctor(one := patient(n)) != one._wrong]
+    wrong = [n for n in range(1, 300) if doctor(one := patient(n)) != one._slugs]
     assert wrong == []
 
 
@@ -158,7 +158,7 @@ def test_the_folded_tests_find_the_two_broken_layers(capsys):
 def examine_own(tmp_path, monkeypatch, capsys):
     """Save the reader's cell in a copy of 06, run the cell of 07, return its lines."""
     heads = nbformat.read(HEADS, as_version=4)
-    own = next(
+    reader_cell = next(
         c for c in heads.cells if c.source.startswith("class MultiHeadAttention(")
     )
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
@@ -169,7 +169,7 @@ def examine_own(tmp_path, monkeypatch, capsys):
 
     def run(change=lambda stub, solved: stub):
         solved = next(s for s in map(folded_solution, heads.cells) if s and "mT" in s)
-        own.source = change(own.source, solved)
+        reader_cell.source = change(reader_cell.source, solved)
         nbformat.write(heads, tmp_path / HEADS.name)
         exec(f"{imports}\n{code}", {})
         return capsys.readouterr().out.splitlines()

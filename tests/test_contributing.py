@@ -29,9 +29,9 @@ def course(tmp_path_factory):
 
 def run(course, *words):
     command = [sys.executable, *words]
-    done = subprocess.run(command, cwd=course, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    process = subprocess.run(command, cwd=course, capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 def test_the_commands_for_single_tests_pass_with_the_added_mistake(course):

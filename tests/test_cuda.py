@@ -38,10 +38,10 @@ def token_ids(*shape):
     return torch.randint(97, shape, generator=generator).cuda()
 
 
-def distance(found, expected):
+def distance(actual, expected):
     """Return the length of the difference, relative to the length of `expected`."""
-    found, expected = found.double().cpu(), expected.double().cpu()
-    return ((found - expected).norm() / expected.norm()).item()
+    actual, expected = actual.double().cpu(), expected.double().cpu()
+    return ((actual - expected).norm() / expected.norm()).item()
 
 
 @in_every_layer

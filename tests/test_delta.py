@@ -44,22 +44,22 @@ def test_any_chunks_give_what_the_recurrence_gives(shape, chunk_size, gate):
     output, _ = attend_in_chunks(*inputs, chunk_size=chunk_size)
     torch.testing.assert_close(output, expected, atol=1e-10, rtol=1e-10)
     gradients = torch.autograd.grad(expected.square().sum(), inputs)
-    found = torch.autograd.grad(output.square().sum(), inputs)
-    torch.testing.assert_close(found, gradients, atol=1e-10, rtol=1e-10)
+    actual = torch.autograd.grad(output.square().sum(), inputs)
+    torch.testing.assert_close(actual, gradients, atol=1e-10, rtol=1e-10)
 
 
 @pytest.mark.parametrize("chunk_size", [1, 5, 64])
 def test_the_gated_delta_rule_is_that_of_qwen3_next(chunk_size):
-    given = computed("delta")
-    parts = (given[name] for name in ("query", "key", "value"))
+    reference = computed("delta")
+    parts = (reference[name] for name in ("query", "key", "value"))
     query, key, value = (part.transpose(1, 2) for part in parts)  # (B, H, T, width)
     query, key = F.normalize(query, dim=-1) / 8**0.5, F.normalize(key, dim=-1)
-    beta, log_gate = given["beta"].mT, given["log_gate"].mT
+    beta, log_gate = reference["beta"].mT, reference["log_gate"].mT
     inputs = query, key, value, beta, log_gate
     output, state = attend_in_chunks(*inputs, chunk_size=chunk_size)
-    expected = given["output"].transpose(1, 2)
+    expected = reference["output"].transpose(1, 2)
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=0)
-    torch.testing.assert_close(state, given["state"], atol=1e-5, rtol=0)
+    torch.testing.assert_close(state, reference["state"], atol=1e-5, rtol=0)
     by_token = gated_delta_rule(query, key, value, beta, log_gate.exp())
     torch.testing.assert_close(by_token, expected, atol=1e-5, rtol=0)
 

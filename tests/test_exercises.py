@@ -16,10 +16,10 @@ from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT, as_python
 from utils.checks import check, progress, recall, records, solution
 from utils.checks.catalogue import (
-    ASKED,
     EXCURSIONS,
     HOUR,
     NUMBERED,
+    TASKS,
     course_version,
     find_exercise,
     read_opening,
@@ -33,7 +33,7 @@ CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)
 SOLVED = re.compile(r'check\("([\d.]+)", (\w+), record=False\)')
 NAMES = [task.name for task in tasks()]
 TOTAL = len(NAMES)
-NEXT = next((id for id in ASKED["03_context_vectors"] if id > "3.3"), "3.1")
+NEXT = next((id for id in TASKS["03_context_vectors"] if id > "3.3"), "3.1")
 
 
 def softmax(scores, dim=-1):
@@ -63,17 +63,17 @@ def exercises_of(path):
     That code is what later cells need: the imports, and the lines that choose between
     the reader's function and the course's.
     """
-    before, stub, asked = [], "", None
+    code, stub, card = [], "", None
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code" and not is_setup(cell):
-            before += statements(cell.source, ast.Import | ast.ImportFrom)
-            before += statements(cell.source, ast.Assign, "solution(")
+            code += statements(cell.source, ast.Import | ast.ImportFrom)
+            code += statements(cell.source, ast.Assign, "solution(")
             if (match := CHECK.search(cell.source)) and "NotImplementedError" in stub:
-                asked = *match.groups(), stub
+                card = *match.groups(), stub
             stub = cell.source
-        elif asked and (answer := folded_solution(cell)):
-            yield *asked, answer, "\n".join(before)
-            before, asked = [], None
+        elif card and (answer := folded_solution(cell)):
+            yield *card, answer, "\n".join(code)
+            code, card = [], None
 
 
 @pytest.fixture(scope="module")
@@ -88,22 +88,22 @@ def worked():
     run(setup_cell(("", "main")))
     run("from utils.checks import check, records, solution")
     for path in LESSONS:
-        for id, name, stub, answer, before in exercises_of(path):
+        for id, name, stub, answer, code in exercises_of(path):
             if id in steps or id in HOUR:  # those are in other notebooks as well
                 continue
-            given = f'solution("{id}")'
+            call = f'solution("{id}")'
             steps[id] = {}
             broken = stub.replace("raise NotImplementedError", "return (", 1)
-            run(f"{before}\nglobals().pop({name!r}, None)")
+            run(f"{code}\nglobals().pop({name!r}, None)")
             for step, source, handed_in in (
                 ("nothing", "", name),
                 ("unbuilt", f"class {name}(Absent):\n    pass", name),
                 ("stub", stub, name),
                 ("broken", broken, name),
                 ("stub with its check", "", name),
-                ("the course's", "", given),
+                ("the course's", "", call),
                 ("right", answer, name),
-                ("used", f"print({given} is {name})", None),
+                ("used", f"print({call} is {name})", None),
             ):
                 cell = run(source)
                 if handed_in:
@@ -167,9 +167,9 @@ def names_in(source, context):
 def test_run_all_neither_solves_an_exercise_nor_needs_its_answer(path):
     code = code_of(path)
     page = path.relative_to(NOTEBOOKS).with_suffix("").as_posix()
-    labels = HOUR if "hour" in page else ASKED.get(page, ())
-    asked = {id for id, *_ in exercises_of(path)}
-    assert asked == {label for label in labels if label[:2] not in ("pa", "0.")}
+    labels = HOUR if "hour" in page else TASKS.get(page, ())
+    ids = {id for id, *_ in exercises_of(path)}
+    assert ids == {label for label in labels if label[:2] not in ("pa", "0.")}
     for name in {name for source in code for _, name in CHECK.findall(source)}:
         [stub] = [s for s in code if re.search(rf"^(def|class) {name}\b", s, re.M)]
         assert "raise NotImplementedError" in stub or "00_" in path.name
@@ -225,8 +225,8 @@ def test_a_notebook_may_be_moved(own_progress, capsys, tmp_path, monkeypatch):
 
 def test_an_exercise_of_the_hour_is_one_of_a_numbered_notebook(own_progress):
     page = ROOT / "notebooks/attention_in_an_hour.ipynb"
-    asked = {id: name for id, name, _, _, _ in exercises_of(page)}
-    assert asked == {id: find_exercise(id).name for id in HOUR}
+    names = {id: name for id, name, _, _, _ in exercises_of(page)}
+    assert names == {id: find_exercise(id).name for id in HOUR}
     message = check("1", lambda x: torch.softmax(x @ x.T, dim=-1)).message
     assert message.startswith("Exercise 1 attention_weights: passed.")
     ending = "1 of 3 in the hour. It also counts as 3.1 of the numbered notebooks."
@@ -285,30 +285,30 @@ def test_a_file_that_cannot_be_written_is_reported(own_progress, capsys):
 
 def test_progress_lists_each_notebook_and_ticks_what_has_passed(own_progress, capsys):
     progress()
-    shown = capsys.readouterr().out
+    output_text = capsys.readouterr().out
     titles = [read_opening(p.relative_to(NOTEBOOKS).as_posix())[0] for p in LESSONS]
-    rows = re.findall(r"^(?:after \d\d, )?(.+): .*\d+ min$", shown, re.MULTILINE)
-    assert sorted(rows) == sorted(titles) and "✓" not in shown
+    rows = re.findall(r"^(?:after \d\d, )?(.+): .*\d+ min$", output_text, re.MULTILINE)
+    assert sorted(rows) == sorted(titles) and "✓" not in output_text
     passed = ["03_context_vectors.ipynb", "04_scaled_dot_product_attention.ipynb"]
     names = [task.name for task in tasks() if task.page in passed]
     own_progress.write_text("\n".join(names))
     progress()
-    shown = capsys.readouterr().out
+    output_text = capsys.readouterr().out
     course = [name for name in NUMBERED if not name.startswith(EXCURSIONS)]
     minutes = sum(read_opening(name)[1] for name in {*course} - {*passed})
-    assert f"about {minutes / 60:.0f} hours left" in shown
-    ticked = re.findall(r"^(.+): (\d+) of \2 ✓$", shown, re.MULTILINE)
+    assert f"about {minutes / 60:.0f} hours left" in output_text
+    ticked = re.findall(r"^(.+): (\d+) of \2 ✓$", output_text, re.MULTILINE)
     assert [title for title, _ in ticked] == [read_opening(p)[0] for p in passed]
 
 
 def test_the_map_colours_what_has_passed_and_what_is_begun(own_progress, monkeypatch):
     embeddings = [task.name for task in tasks() if task.page == "02_embeddings.ipynb"]
     own_progress.write_text("\n".join([*embeddings, "softmax"]))
-    shown = []
-    monkeypatch.setattr("utils.checks.overview.show", lambda *both: shown.extend(both))
+    blocks = []
+    monkeypatch.setattr("utils.checks.overview.show", lambda *args: blocks.extend(args))
     progress()
     tile = r"2px solid (#\w+);.*?<a [^>]*>([^<]+)</a></span> <span [^>]*>([^<]*)<"
-    tiles = {title: (color, text) for color, title, text in re.findall(tile, shown[1])}
+    tiles = {title: (color, text) for color, title, text in re.findall(tile, blocks[1])}
     assert len(tiles) == len(LESSONS)
     assert tiles["02 Embeddings"][0] == PASSED[2] and "✓" in tiles["02 Embeddings"][1]
     color, text = tiles["03 Context vectors"]
@@ -323,7 +323,7 @@ def test_recall_asks_other_questions_each_day(own_progress, capsys, monkeypatch)
     assert "Nothing to repeat yet" in capsys.readouterr().out
     hour = "scaled_dot_product_attention\nMultiHeadAttention in an hour\n"
     own_progress.write_text(f"{hour}softmax\nSelfAttention")
-    asked = set()
+    questions_shown = set()
     for day in (1, 2, 3, 4):
         today = SimpleNamespace(today=lambda day=day: datetime.date(2026, 1, day))
         date = SimpleNamespace(date=today)
@@ -331,8 +331,8 @@ def test_recall_asks_other_questions_each_day(own_progress, capsys, monkeypatch)
         recall()
         out = capsys.readouterr().out
         assert out.count("*03 Context vectors*") == out.count("<details>") == 3
-        asked.add(out)
-    assert len(asked) > 1
+        questions_shown.add(out)
+    assert len(questions_shown) > 1
     own_progress.write_text(f"attention_weights\n{hour}")
     recall()
     assert "Nothing to repeat yet" in capsys.readouterr().out
@@ -340,13 +340,13 @@ def test_recall_asks_other_questions_each_day(own_progress, capsys, monkeypatch)
 
 def test_progress_goes_on_where_something_has_passed_last(own_progress, capsys):
     names = [task.name for task in tasks()]
-    place = names.index("merge_heads")
+    index = names.index("merge_heads")
     own_progress.write_text("merge_heads\nscaled_dot_product_attention")  # in the hour
     progress()
-    shown = capsys.readouterr().out
-    assert f" passed. Next: {tasks()[place + 1].label} in 06 Multi" in shown
-    assert shown.endswith("attention. Still open before it: 0.1 in 00 Start here.\n")
+    out = capsys.readouterr().out
+    assert f" passed. Next: {tasks()[index + 1].label} in 06 Multi" in out
+    assert out.endswith("attention. Still open before it: 0.1 in 00 Start here.\n")
     # A deeper notebook isn't needed, so its exercises are never "open before".
-    own_progress.write_text("\n".join(names[: place + 1]))
+    own_progress.write_text("\n".join(names[: index + 1]))
     progress()
     assert "Still open" not in capsys.readouterr().out

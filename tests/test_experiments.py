@@ -55,10 +55,10 @@ def test_no_pair_of_the_test_occurs_in_training():
     names = page(TRANSLATION)
     pairs = names["held_out_pairs"]()
     assert len(pairs) == 600
-    known = {*names["translation_pairs"](32_000, seed=0)}
-    assert not {*pairs} & known
-    known |= {*pairs}
-    assert len(known) == len({french for french, _ in known})  # one translation each
+    train = {*names["translation_pairs"](32_000, seed=0)}
+    assert not {*pairs} & train
+    train |= {*pairs}
+    assert len(train) == len({french for french, _ in train})  # one translation each
 
 
 def test_the_alignment_knows_that_clauses_change_places():
@@ -66,10 +66,10 @@ def test_the_alignment_knows_that_clauses_change_places():
     source, target = names["PAIR"]
     words = source.split()
     pairs = zip(target.split(), names["align"](source, target))
-    found = [(word, *(words[i] for i in sorted(own))) for word, own in pairs]
+    aligned_words = [(word, *(words[i] for i in sorted(ids))) for word, ids in pairs]
     clause = [("the", "le"), ("black", "noir"), ("cat", "chat"), ("sleeps", "dort")]
-    assert found[:5] == [*clause, ("when", "quand")]
-    assert found[8:] == [("not", "ne", "pas"), ("shine", "brille")]
+    assert aligned_words[:5] == [*clause, ("when", "quand")]
+    assert aligned_words[8:] == [("not", "ne", "pas"), ("shine", "brille")]
 
 
 ACCOUNT = {  # page: how many rows the account has there

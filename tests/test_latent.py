@@ -22,25 +22,25 @@ def layer(**options):
 
 @pytest.mark.parametrize("absorbed", [True, False])
 def test_latent_attention_is_that_of_deepseek_v3(absorbed):
-    given = computed("latent")
+    source = computed("latent")
     layer = LatentAttention(
         24, 24, 32, 0.0, 3, latent_dim=10, rotary=True, rotary_dim=4
     )
-    down = given["kv_a_proj_with_mqa.weight"]  # the latent, then the rotated key
-    up = given["kv_b_proj.weight"].view(3, 2, 8, 10)  # per head: its keys, its values
+    down = source["kv_a_proj_with_mqa.weight"]  # the latent, then the rotated key
+    up = source["kv_b_proj.weight"].view(3, 2, 8, 10)  # per head: its keys, its values
     weights = {
-        "W_query.weight": given["q_proj.weight"],
+        "W_query.weight": source["q_proj.weight"],
         "W_latent.weight": down[:10],
         "W_rotary.weight": down[10:],
-        "norm.weight": given["kv_a_layernorm.weight"],
+        "norm.weight": source["kv_a_layernorm.weight"],
         "W_up_key.weight": up[:, 0].flatten(0, 1),
         "W_up_value.weight": up[:, 1].flatten(0, 1),
-        "out_proj.weight": given["o_proj.weight"],
+        "out_proj.weight": source["o_proj.weight"],
         "out_proj.bias": torch.zeros(24),
     }
     layer.load_state_dict(weights)
-    output = layer(given["x"], absorbed=absorbed)
-    torch.testing.assert_close(output, given["output"], atol=1e-5, rtol=0)
+    output = layer(source["x"], absorbed=absorbed)
+    torch.testing.assert_close(output, source["output"], atol=1e-5, rtol=0)
 
 
 def test_in_float16_scores_beyond_its_range_are_no_nan():

@@ -78,13 +78,13 @@ def test_a_cache_changes_nothing(kind, pieces):
 class Squares(TorchDispatchMode):
     """Notes whether a tensor is made with two axes of 13 tokens."""
 
-    found = False
+    has_square = False
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        for each in made if isinstance(made, tuple) else (made,):
-            self.found |= torch.is_tensor(each) and list(each.shape).count(13) > 1
-        return made
+        result = function(*args, **(kwargs or {}))
+        for t in result if isinstance(result, tuple) else (result,):
+            self.has_square |= torch.is_tensor(t) and list(t.shape).count(13) > 1
+        return result
 
 
 @in_every_layer_with_a_cache
@@ -94,7 +94,7 @@ def test_a_step_of_decoding_makes_no_matrix_of_tokens_by_tokens(kind):
     layer(x[:, :12], cache=cache)
     with Squares() as squares:
         layer(x[:, 12:], cache=cache)
-    assert not squares.found
+    assert not squares.has_square
 
 
 @pytest.mark.parametrize("kind", ["heads", "rotary", "latents"])
@@ -104,7 +104,7 @@ def test_only_weights_that_are_asked_for_are_made(kind, need_weights):
     with Squares() as squares:
         output = layer(x, need_weights=need_weights)
         (output[0] if need_weights else output).square().sum().backward()
-    assert squares.found == need_weights
+    assert squares.has_square == need_weights
 
 
 @in_every_causal_layer

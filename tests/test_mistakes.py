@@ -11,30 +11,30 @@ from tests.every_exercise import EXERCISES, answer_from
 from utils.checks import check
 from utils.checks.definition import Case, Exercise
 from utils.checks.engine.diagnosis import Mistake
-from utils.checks.engine.mistakes import IN_FORM, apply_ways
+from utils.checks.engine.mistakes import IN_FORM, apply_variants
 from utils.checks.examine import examine
 
-WAYS = [(e, way) for e in EXERCISES.values() for way in e.known if way not in IN_FORM]
+VARIANTS = [(e, v) for e in EXERCISES.values() for v in e.variants if v not in IN_FORM]
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.mark.parametrize(
-    ("exercise", "way"), WAYS, ids=[f"{e.id}-{way.name}" for e, way in WAYS]
+    ("exercise", "variant"), VARIANTS, ids=[f"{e.id}-{v.name}" for e, v in VARIANTS]
 )
-def test_every_mistake_is_told_apart_and_explained(exercise, way):
+def test_every_mistake_is_told_apart_and_explained(exercise, variant):
     """Its own answer gets its own name, so the order of mistakes doesn't matter.
 
     This shows that mistakes are distinct, not that a reader's mistake is recognised,
     because the answer is made of the mistake's own lines: `test_answers` shows that.
     """
-    answer = answer_from(exercise, apply_ways(exercise.right, way))
+    answer = answer_from(exercise, apply_variants(exercise.right, variant))
     result = check(exercise.id, answer)
-    assert result.diagnosis == way.name, (
-        f"{way.name} and {result.diagnosis} give the same in all cases of "
+    assert result.diagnosis == variant.name, (
+        f"{variant.name} and {result.diagnosis} give the same in all cases of "
         f"{exercise.id}: add a case that tells them apart, or one of both to `without`"
     )
-    told = way.mistake.text.partition("{")[0]
-    assert told in " ".join(result.message.split()), "another of this name hides it"
+    opening = variant.mistake.text.partition("{")[0]
+    assert opening in " ".join(result.message.split()), "another of this name hides it"
     assert "NameError" not in result.message, "a line uses a name that is unknown there"
     assert 2 < len(result.message.splitlines()) < 12
 
@@ -52,7 +52,7 @@ RIGHT, MERGED = EXERCISES["4.1"].right, EXERCISES["1.1"].right
     [
         ("4.1", lambda *x: [*RIGHT(*x)], "list-for-tuple None", "got [float tensor of"),
         ("4.1", lambda *x: [*divided(*x)], "divided-by-width list-for-tuple", "Two th"),
-        ("1.1", lambda *x: (*MERGED(*x),), "wrong-type None", "You returned a tuple: "),
+        ("1.1", lambda *x: (*MERGED(*x),), "tuple-returned None", "returned a tuple: "),
         ("3.1", lambda x: [*softmax(x @ x.T, -1)], "list-for-tensor None", "right."),
     ],
 )
@@ -99,33 +99,33 @@ def test_of_mistakes_that_give_the_same_results_the_first_is_named(answer, names
 
 
 def larger(x, least=4.0):
-    each = x  # what a helper of the forms is called, too
-    chosen = max(
-        each,
+    parts = x  # a line of `returned.as_is` assigns this name, too
+    output = max(
+        parts,
         least,
     )
-    if each > least:
-        chosen = each + 1
-        return each, chosen
+    if parts > least:
+        output = parts + 1
+        return parts, output
     else:
-        each = each + 2
-    return each, chosen
+        parts = parts + 2
+    return parts, output
 
 
 @pytest.mark.parametrize(
     ("line", "case", "got"),
     [
-        ("chosen = each - 1", 5.0, (5.0, 4.0)),
-        ("chosen = each - 1", 3.0, (5.0, 2.0)),
-        ("each = x + 7", -9.0, (-2.0, 4.0)),
+        ("output = parts - 1", 5.0, (5.0, 4.0)),
+        ("output = parts - 1", 3.0, (5.0, 2.0)),
+        ("parts = x + 7", -9.0, (-2.0, 4.0)),
         ("least = 6.0", 5.0, (7.0, 6.0)),
-        ("return [y for y in (each, least)]", 5.0, [5.0, 4.0]),
+        ("return [y for y in (parts, least)]", 5.0, [5.0, 4.0]),
     ],
 )
 def test_a_right_answer_may_have_statements_and_names_of_any_kind(line, case, got):
     toy = {"right": larger, "cases": [Case(case)], "parts": ("x", "larger")}
     toy = replace(TOY, mistakes=[Mistake("m", "text", line)], **toy)
-    assert apply_ways(larger, toy.known[0])(case) == got
+    assert apply_variants(larger, toy.variants[0])(case) == got
     assert examine(toy, lambda x: got).diagnosis == "m"
     if type(got) is tuple:
         result = examine(toy, lambda x: [*got])

@@ -69,11 +69,11 @@ def both_ways(model, start, num_tokens, **options):
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_beyond_its_context_it_reads_the_last_tokens(kind):
     model = far_from_even(**kind)
-    written = both_ways(model, token_ids(2, 4), 20, top_k=1)
-    assert written.shape == (2, 24)
+    ids = both_ways(model, token_ids(2, 4), 20, top_k=1)
+    assert ids.shape == (2, 24)
     for end in range(13, 24):
-        seen = written[:, end - 13 : end]
-        assert torch.equal(model(seen)[:, -1].argmax(dim=-1), written[:, end])
+        window = ids[:, end - 13 : end]
+        assert torch.equal(model(window)[:, -1].argmax(dim=-1), ids[:, end])
 
 
 def test_dropout_is_off_while_it_writes_and_each_block_keeps_its_mode():
@@ -142,8 +142,8 @@ def test_a_model_built_on_meta_has_its_mask_and_tables_when_loaded():
         layer = build()
         with torch.device("meta"):
             twin = build()
-        for each in (layer, twin):
-            each.register_buffer("scale", torch.ones(3))
+        for module in (layer, twin):
+            module.register_buffer("scale", torch.ones(3))
         twin.to_empty(device="cpu").load_state_dict(layer.state_dict())
         torch.testing.assert_close(twin(x), layer(x), atol=0, rtol=0)
         again = pickle.loads(pickle.dumps(layer)).to("meta").to_empty(device="cpu")

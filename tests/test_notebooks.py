@@ -142,8 +142,8 @@ def test_every_word_of_the_glossary_is_explained_where_its_link_leads():
         title = re.escape(anchor).replace(r"\-", "[- ]")
         section = rf"^#+ {title}$.*?(?=^## |\Z)"
         text = text_of((path.parent / file).resolve())
-        found = re.search(section, text, re.DOTALL | re.MULTILINE)
-        assert found and f"*{term}*" in found[0].casefold() + found[0], term
+        match = re.search(section, text, re.DOTALL | re.MULTILINE)
+        assert match and f"*{term}*" in match[0].casefold() + match[0], term
 
 
 def test_a_letter_in_a_shape_is_one_of_the_glossary_s_symbols(path, code):

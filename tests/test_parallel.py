@@ -24,8 +24,8 @@ def test_a_part_without_allowed_keys_changes_nothing():
     visible = partial_attention(query, key, value)
     no_keys = torch.zeros(3, 5, dtype=torch.bool)
     hidden = partial_attention(query, key, value, no_keys)
-    both = combine_partial_attention(*map(torch.stack, zip(visible, hidden)))
-    torch.testing.assert_close(both, visible)
+    merged = combine_partial_attention(*map(torch.stack, zip(visible, hidden)))
+    torch.testing.assert_close(merged, visible)
     nothing = combine_partial_attention(*map(torch.stack, zip(hidden, hidden)))
     torch.testing.assert_close(nothing, hidden)
 
@@ -52,8 +52,8 @@ def run_fenced_code(rank, count, code, model, sentences):
 
 def gradients(module):
     """Return the gradients of a module's weights; shares are put together."""
-    found = [weight.grad for weight in module.parameters()]
-    return [g.full_tensor() if isinstance(g, DTensor) else g.clone() for g in found]
+    shares = [weight.grad for weight in module.parameters()]
+    return [g.full_tensor() if isinstance(g, DTensor) else g.clone() for g in shares]
 
 
 def run_some_tokens(rank, count, inputs):
@@ -61,10 +61,10 @@ def run_some_tokens(rank, count, inputs):
     results = []
     for striped, causal in ((False, False), (False, True), (True, True)):
         positions = parallel.local_positions(inputs.shape[-2], striped)
-        own = inputs[..., positions, :].requires_grad_()
-        output = parallel.ring_attention(*own, positions if causal else None)
+        rank_inputs = inputs[..., positions, :].requires_grad_()
+        output = parallel.ring_attention(*rank_inputs, positions if causal else None)
         output.square().sum().backward()
-        results.append((positions, causal, output.detach(), own.grad))
+        results.append((positions, causal, output.detach(), rank_inputs.grad))
     return results
 
 

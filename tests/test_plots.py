@@ -62,8 +62,8 @@ def test_a_picture_is_one_small_image_with_its_text(draw, published):
     assert draw(title=title) is None
     [bundle] = published
     assert set(bundle) == {"text/html", "image/png", "text/plain"}
-    found = re.search('alt="([^"]*)".*base64,([^"]*)"', bundle["text/html"])
-    alt, image = found[1], base64.b64decode(found[2])
+    match = re.search('alt="([^"]*)".*base64,([^"]*)"', bundle["text/html"])
+    alt, image = match[1], base64.b64decode(match[2])
     assert unescape(alt) == bundle["text/plain"]
     assert title in alt
     assert len(image) < 100_000
@@ -107,6 +107,6 @@ def test_a_cross_is_where_a_line_ends_and_not_where_it_has_a_gap(monkeypatch):
     monkeypatch.setattr(chart, "publish", lambda fig, *texts: figures.append(fig))
     for y in ([1, 2, nan, nan], [nan, 1, 2, nan], [1, nan, 2, 3], [1, nan, 2, nan]):
         chart.lines({"a": y}, xlabel="x", ylabel="y", title="t")
-    drawn = [fig.axes[0].lines[1:] for fig in figures]
-    crosses = [[line.get_xdata().tolist() for line in lines] for lines in drawn]
+    panel_lines = [fig.axes[0].lines[1:] for fig in figures]
+    crosses = [[line.get_xdata().tolist() for line in lines] for lines in panel_lines]
     assert crosses == [[[1]], [[2]], [], [[2]]]

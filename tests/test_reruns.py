@@ -22,8 +22,8 @@ def test_each_cell_run_again_from_the_last_to_the_first_shows_the_same(path):
         tags = [*cell.metadata.get("tags", []), "raises-exception"]
         metadata = cell.metadata | {"tags": tags}
         again.append(nbformat.v4.new_code_cell(cell.source, metadata=metadata))
-    both = nbformat.v4.new_notebook(cells=first + again[::-1])
-    run_cells(both, path.parent)
+    twice = nbformat.v4.new_notebook(cells=first + again[::-1])
+    run_cells(twice, path.parent)
     different = []
     for cell, repeated in zip(first, again):
         texts = printed(repeated), printed(cell)

@@ -61,9 +61,9 @@ def used_sections(parts):
     for number, section in enumerate(parts):
         for cell in section.cells:
             table = symtable.symtable(as_python(cell.source), "cell", "exec")
-            made = {s.get_name() for s in table.get_symbols() if s.is_assigned()}
-            used[number] |= {maker.get(name, 0) for name in names_read(table) - made}
-            maker |= dict.fromkeys(made, number)
+            names = {s.get_name() for s in table.get_symbols() if s.is_assigned()}
+            used[number] |= {maker.get(name, 0) for name in names_read(table) - names}
+            maker |= dict.fromkeys(names, number)
         used[number] -= {0, number}
     return used
 

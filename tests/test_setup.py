@@ -28,7 +28,7 @@ def run(folder, source=CELL + SAY_WHERE, **env):
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
 
 
-def says(run):
+def course_used(run):
     """Return the folder of the course that a run used, after checking it was silent."""
     assert (run.returncode, run.stderr) == (0, "")
     return run.stdout.strip().removesuffix("/utils/__init__.py'")
@@ -48,24 +48,24 @@ def course(tmp_path_factory):
 
 def test_it_finds_the_course_around_notebook_and_kernel_and_in_it(course, tmp_path):
     for place in (".", "notebooks", "utils/checks", ".."):
-        assert says(run(course / place)) == expected(course)
+        assert course_used(run(course / place)) == expected(course)
     opened = str(course / "notebooks/01_tokens.ipynb")
-    assert says(run(tmp_path, JPY_SESSION_NAME=opened)) == expected(course)
-    assert says(run(course, JPY_SESSION_NAME="a/b.ipynb")) == expected(course)
+    assert course_used(run(tmp_path, JPY_SESSION_NAME=opened)) == expected(course)
+    assert course_used(run(course, JPY_SESSION_NAME="a/b.ipynb")) == expected(course)
     in_vs_code = f"__vsc_ipynb_file__ = {opened!r}\n"
-    assert says(run(tmp_path, in_vs_code + CELL + SAY_WHERE)) == expected(course)
+    assert course_used(run(tmp_path, in_vs_code + CELL + SAY_WHERE)) == expected(course)
     one_thread = CELL + "print(torch.get_num_threads())"
-    assert says(run(course, one_thread, OMP_NUM_THREADS="4")) == "1"
+    assert course_used(run(course, one_thread, OMP_NUM_THREADS="4")) == "1"
 
 
 def test_its_utils_come_before_those_of_another_package(course, tmp_path):
     (tmp_path / "utils").mkdir()
     (tmp_path / "utils/__init__.py").touch()
-    assert says(run(course, PYTHONPATH=str(tmp_path))) == expected(course)
+    assert course_used(run(course, PYTHONPATH=str(tmp_path))) == expected(course)
     start = nbformat.read(course / "notebooks/00_start_here.ipynb", as_version=4)
     cell = next(c.source for c in start.cells if "\nprogress()" in c.source)
-    shown = run(course / "notebooks", cell, PYTHONPATH=str(tmp_path))
-    assert (shown.returncode, shown.stderr) == (0, "")
+    process = run(course / "notebooks", cell, PYTHONPATH=str(tmp_path))
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 def test_without_the_course_it_says_what_is_true_there(tmp_path):
@@ -83,8 +83,8 @@ def test_on_colab_it_asks_for_the_zip_of_the_course_and_unpacks_it(course, tmp_p
     missing = run(tmp_path, on_colab, JPY_SESSION_NAME=file)
     assert missing.stderr.startswith(f"{NEED}: upload the ZIP file of the course ")
     shutil.make_archive(tmp_path / "course", "zip", course.parent, course.name)
-    found = says(run(tmp_path, on_colab, JPY_SESSION_NAME=file))
-    assert found == expected(tmp_path / course.name)
+    course_folder = course_used(run(tmp_path, on_colab, JPY_SESSION_NAME=file))
+    assert course_folder == expected(tmp_path / course.name)
 
 
 @pytest.mark.sample("03_context_vectors.ipynb")
@@ -103,4 +103,4 @@ def test_on_colab_a_notebook_fetches_the_course_and_says_what_is_stored(
     run_cells(notebook, folder, **NO_NETWORK)
     for cell, text in zip(code, stored):
         assert agree(printed(cell), text, cell.metadata.get("tolerance")), cell.source
-    assert {each.name for each in folder.iterdir()} == {path.name, "attention-course"}
+    assert {entry.name for entry in folder.iterdir()} == {path.name, "attention-course"}

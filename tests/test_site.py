@@ -14,7 +14,7 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.browser import find_browser, needed
+from tests.browser import find_browser, require_resource
 from tests.markdown_text import FORMULA, without_code
 from tests.notebooks import find_notebooks
 from tests.repository import ROOT
@@ -26,8 +26,8 @@ MARKUP = re.compile(r"`|\*\*|__|\||\]\(|\$|\\|^#+ |^[*-] |</?\w+>", re.MULTILINE
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Return the folder of the pages, built once with the command of CONTRIBUTING."""
-    needed(importlib.util.find_spec("furo"), "what .ci/site.txt pins")
-    needed((MODULES / "katex").is_dir() and shutil.which("node"), "katex")
+    require_resource(importlib.util.find_spec("furo"), "what .ci/site.txt pins")
+    require_resource((MODULES / "katex").is_dir() and shutil.which("node"), "katex")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, ".ci/site.py", str(folder)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -153,7 +153,7 @@ def test_a_page_folds_what_jupyterlab_folds_and_nothing_else(texts, path):
 
 @pytest.mark.sample("deeper/shared_heads.ipynb")  # short, and has every kind of cell
 def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, look):
-    needed((MODULES / "axe-core").is_dir(), "axe-core")
+    require_resource((MODULES / "axe-core").is_dir(), "axe-core")
     tab = look(page_of(path))
     unfold(tab)
     tab.evaluate((MODULES / "axe-core/axe.min.js").read_text(encoding="utf-8"))
@@ -188,17 +188,17 @@ def test_search_finds_words_from_a_disk_and_lessons_before_solutions(look):
     tab.fill("input[name=q]", "softmax")
     tab.keyboard.press("Enter")
     tab.wait_for_selector(".search-summary:has-text('found')")
-    found = tab.locator("ul.search li a").all_inner_texts()
-    assert "03 Context vectors" in found and "solutions" in found[-1]
-    assert found == sorted(found, key=lambda title: "solutions" in title)
+    hits = tab.locator("ul.search li a").all_inner_texts()
+    assert "03 Context vectors" in hits and "solutions" in hits[-1]
+    assert hits == sorted(hits, key=lambda title: "solutions" in title)
 
 
 # ---------------------------------------------------------------------- on paper
 
 
 def test_the_book_has_bookmarks_every_picture_and_what_was_folded(tmp_path):
-    needed(importlib.util.find_spec("furo"), "what .ci/site.txt pins")
-    needed(find_browser(), "Chromium")
+    require_resource(importlib.util.find_spec("furo"), "what .ci/site.txt pins")
+    require_resource(find_browser(), "Chromium")
     import pypdf
 
     site = runpy.run_path(ROOT / ".ci/site.py")

@@ -132,12 +132,12 @@ def test_exported_model_is_half_as_precise_and_writes_the_same(text, tmp_path, c
     main([text, "--steps", "2", *TINY, "--checkpoint", checkpoint])
     assert main(["--checkpoint", checkpoint, "--export", str(folder)]) == 0
     capsys.readouterr()
-    written = []
+    outputs = []
     for path in checkpoint, str(folder):
         prompt = ["--write", "The shop", "--tokens", "30", "--temperature", "0.01"]
         assert main([*prompt, "--checkpoint", path]) == 0
-        written.append(capsys.readouterr().out)
-    assert written[0] == written[1] and written[0].startswith("The shop")
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] and outputs[0].startswith("The shop")
     exported, original = (load_text_model(path)[0] for path in (folder, checkpoint))
     for ours, theirs in zip(exported.parameters(), original.parameters()):
         torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-3)
@@ -164,8 +164,8 @@ def test_held_out_windows_do_not_overlap_and_come_from_all_of_a_long_text(monkey
     monkeypatch.setattr(command, "next_token_loss", first_ids)
     model = command.GPT(2, 5, d_model=2, num_heads=1, num_layers=0)
     for num_ids, starts in ((21, range(0, 20, 5)), (2561, range(0, 2560, 20))):
-        found = command.held_out_loss(model, torch.arange(num_ids).to(torch.uint16), 5)
-        assert found == sum(starts) / len(starts)
+        mean = command.held_out_loss(model, torch.arange(num_ids).to(torch.uint16), 5)
+        assert mean == sum(starts) / len(starts)
     with pytest.raises(TypeError, match="model as a Module, got int"):
         command.held_out_loss(3, torch.arange(21), 5)
 

@@ -36,10 +36,10 @@ def agree(new, stored, tolerance=None):
         return new == stored
     if NUMBER.split(new) != NUMBER.split(stored):
         return False
-    found = [value(number) for number in NUMBER.findall(new)]
-    known = [value(number) for number in NUMBER.findall(stored)]
+    values = [value(number) for number in NUMBER.findall(new)]
+    targets = [value(number) for number in NUMBER.findall(stored)]
     # Allow a hair more, because the decimals have binary roundings.
-    near = [abs(a - b) <= allowed(b, tolerance) + 1e-9 for a, b in zip(found, known)]
+    near = [abs(a - b) <= allowed(b, tolerance) + 1e-9 for a, b in zip(values, targets)]
     return all(near)
 
 

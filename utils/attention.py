@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils import require
-from utils.cache import KeyValueCache, restored_on_error
+from utils.cache import KeyValueCache, restore_on_error
 from utils.embeddings import ComputedBuffer, Rotary
 
 
@@ -546,7 +546,7 @@ class MultiHeadAttention(nn.Module):
         query, key, value = self._project_heads(x, context, cache)
         if self.rotary and context is None:
             query, key = self.rotate(query, start), self.rotate(key, start)
-        with restored_on_error([cache]):
+        with restore_on_error([cache]):
             if cache is not None:
                 key, value = cache.append(key, value)
             output, weights = attend_with_heads(

@@ -8,14 +8,14 @@ from utils import require
 
 
 @contextlib.contextmanager
-def restored_on_error(caches: list):
+def restore_on_error(caches: list):
     """Leave caches as they were if an error or Ctrl-C stops the block; skip None."""
     caches = [cache for cache in caches if cache is not None]
-    before = [vars(cache).copy() for cache in caches]
+    snapshots = [vars(cache).copy() for cache in caches]
     try:
         yield
     except BaseException:
-        for cache, attributes in zip(caches, before):
+        for cache, attributes in zip(caches, snapshots):
             vars(cache).update(attributes)
         raise
 

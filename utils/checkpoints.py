@@ -69,8 +69,8 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
         require.that(is_float, f"{name} to be float", dtype, where=folder)
         block, layer, kind = match.groups()
         prefix, names = f"blocks.{block}." if block else "", layers[layer]
-        for our_name, part in zip(names, tensor[:].float().chunk(len(names), dim=-1)):
-            weights[f"{prefix}{our_name}.{kind}"] = part.clone()
+        for our_name, chunk in zip(names, tensor[:].float().chunk(len(names), dim=-1)):
+            weights[f"{prefix}{our_name}.{kind}"] = chunk.clone()
     return weights
 
 

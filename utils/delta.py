@@ -34,7 +34,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     query, key, value = (t.to(state.dtype) for t in (query, key, value))
     for t in range(key.shape[-2]):
         state = state + key[..., t, :, None] * value[..., t, None, :]  # (..., d_k, d_v)
-        outputs.append(_read(state, query[..., t, :]))
+        outputs.append(_read_state(state, query[..., t, :]))
     return torch.stack(outputs, dim=-2)
 
 
@@ -84,10 +84,10 @@ def gated_delta_rule(
     query, key, value, beta, gate = inputs
     for t in range(key.shape[-2]):
         state = gate[..., t, None, None] * state
-        known = _read(state, key[..., t, :])  # (..., d_v), so far for this key
+        known = _read_state(state, key[..., t, :])  # (..., d_v), so far for this key
         change = beta[..., t, None] * (value[..., t, :] - known)
         state = state + key[..., t, :, None] * change[..., None, :]  # (..., d_k, d_v)
-        outputs.append(_read(state, query[..., t, :]))
+        outputs.append(_read_state(state, query[..., t, :]))
     return torch.stack(outputs, dim=-2).to(dtype)
 
 
@@ -131,10 +131,10 @@ def _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size=64):
     """Compute it without checking the values, because those of a layer are valid."""
     empty, outputs = _empty_state(key, value), []
     state = empty if state is None else state
-    known = require.floats("a new state (..., d_k, d_v)", empty)
-    require.floats("state (..., d_k, d_v)", state, equal=True, **known)
-    numbers = beta[..., None], log_gate[..., None]
-    inputs = [t.to(empty.dtype) for t in (query, key, value, *numbers)]
+    sizes = require.floats("a new state (..., d_k, d_v)", empty)
+    require.floats("state (..., d_k, d_v)", state, equal=True, **sizes)
+    gates = beta[..., None], log_gate[..., None]
+    inputs = [t.to(empty.dtype) for t in (query, key, value, *gates)]
     for chunk in zip(*(t.split(chunk_size, dim=-2) for t in inputs)):
         output, state = _chunk(state, *chunk)
         outputs.append(output)
@@ -145,8 +145,8 @@ def _chunk(state, query, key, value, beta, log_gate):
     # What token j wrote has this factor when token i reads it: the product of the gates
     # after j, up to i. Column j sums their logarithms by itself, because a difference
     # of two sums would lose all digits to a large one, and -inf - (-inf) is NaN.
-    after = log_gate.expand(*log_gate.shape[:-1], log_gate.shape[-2]).tril(-1)
-    decay = after.cumsum(dim=-2).exp().tril()  # (..., chunk, chunk)
+    later_gates = log_gate.expand(*log_gate.shape[:-1], log_gate.shape[-2]).tril(-1)
+    decay = later_gates.cumsum(dim=-2).exp().tril()  # (..., chunk, chunk)
     # The factor of the state before the chunk, and of what is written until its end.
     state_decay = log_gate.cumsum(dim=-2).exp()  # (..., chunk, 1)
     until_end = decay[..., -1:, :].mT  # (..., chunk, 1)
@@ -249,11 +249,11 @@ class DeltaAttention(nn.Module):
         if self.W_gate is not None:
             log_gate = F.logsigmoid(self.W_gate(x) + self.gate_bias)
         if padding_mask is not None:
-            padded = ~padding_mask[:, -x.shape[1] :, None]
-            beta, log_gate = (t.masked_fill(padded, 0.0) for t in (beta, log_gate))
+            is_padding = ~padding_mask[:, -x.shape[1] :, None]
+            beta, log_gate = (t.masked_fill(is_padding, 0.0) for t in (beta, log_gate))
         state = None if cache is None else cache.matrix
-        numbers = beta.mT, log_gate.mT  # (B, H, T)
-        output, state = _attend_in_chunks(query, key, value, *numbers, state)
+        gates = beta.mT, log_gate.mT  # (B, H, T)
+        output, state = _attend_in_chunks(query, key, value, *gates, state)
         output = F.rms_norm(output, output.shape[-1:])  # (B, H, T, d_v)
         output = F.dropout(output, self.dropout_p, self.training)
         output = self.out_proj(merge_heads(output))  # (B, T, d_out)
@@ -274,7 +274,7 @@ def _empty_state(key, value):
     return torch.zeros_like(product, dtype=dtype)
 
 
-def _read(state, vector):
+def _read_state(state, vector):
     return (vector[..., None, :] @ state).squeeze(-2)  # M^T vector, (..., d_v)
 
 

@@ -201,9 +201,9 @@ class ComputedBuffer(nn.Module):
     def _apply(self, fn, recurse=True):
         was_meta = getattr(self, self._computed).is_meta
         super()._apply(fn, recurse)
-        after = getattr(self, self._computed)
-        if was_meta and not after.is_meta:
-            with torch.device(after.device):
+        buffer = getattr(self, self._computed)
+        if was_meta and not buffer.is_meta:
+            with torch.device(buffer.device):
                 self.register_computed()
         return self
 

@@ -67,8 +67,8 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
         for part in layer.modules():
             if isinstance(part, nn.Dropout) or getattr(part, "dropout_p", 0) > 0:
                 part.training = False
-        outputs, again = _outputs(layer, x), _outputs(layer, x)
-        is_same = torch.allclose(outputs, again, equal_nan=True)
+        outputs, repeated = _outputs(layer, x), _outputs(layer, x)
+        is_same = torch.allclose(outputs, repeated, equal_nan=True)
         expected = "a layer that is random only in nn.Dropout, not in F.dropout"
         require.that(is_same, expected, "two outputs for the same x")
         for t in range(1, x.shape[1]):

@@ -23,15 +23,15 @@ def write_atomically(path: str | Path, content: bytes):
     path.parent.stat()  # an error names the folder that is missing, not a new file
     if path.is_dir():
         raise IsADirectoryError(f"expected a file, got the folder {path}")
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(part, "wb") as file:
+        with open(temporary, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if path.exists():
-            shutil.copymode(path, part)
-        os.replace(part, path)
+            shutil.copymode(path, temporary)
+        os.replace(temporary, path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

@@ -16,7 +16,7 @@ from utils.attention import (
     products,
     split_heads,
 )
-from utils.cache import KeyValueCache, restored_on_error
+from utils.cache import KeyValueCache, restore_on_error
 from utils.embeddings import Rotary
 
 
@@ -187,7 +187,7 @@ class LatentAttention(nn.Module):
         if self.rotary_dim:
             rotated_query = self.rotate(rotated_query, start)
             rotated_key = self.rotate(self.W_rotary(x)[:, None], start)
-        with restored_on_error([cache]):
+        with restore_on_error([cache]):
             if cache is not None:
                 latent, rotated_key = cache.append(latent, rotated_key)
             if absorbed is None:

@@ -41,14 +41,14 @@ def in_processes(count: int, function: Callable, *inputs) -> list:
         multiprocessing.set_forkserver_preload(["cloudpickle", "torch._dynamo"])
     with TemporaryDirectory() as folder:
         call = cloudpickle.dumps((function, inputs))  # also what it uses of a notebook
-        started = start_processes(
+        context = start_processes(
             _call, (count, call, Path(folder)), count, join=False, start_method=method
         )
         try:
-            while not started.join():
+            while not context.join():
                 pass
         finally:  # also if the cell is interrupted
-            for process in started.processes:
+            for process in context.processes:
                 process.kill()
         results = [Path(folder, str(rank)).read_bytes() for rank in range(count)]
         return [pickle.loads(result) for result in results]

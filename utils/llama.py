@@ -200,8 +200,8 @@ def llama3_frequencies(
     require.number(above_zero=True, original_max_position_embeddings=length)
     require.that(low < high, "low_freq_factor below high_freq_factor", low, high)
     rotations = length * frequencies / (2 * torch.pi)
-    kept = ((rotations - low) / (high - low)).clamp(0, 1)
-    return frequencies * (kept + (1 - kept) / factor)
+    fraction = ((rotations - low) / (high - low)).clamp(0, 1)
+    return frequencies * (fraction + (1 - fraction) / factor)
 
 
 def load_llama(path: str | Path) -> Llama:

@@ -13,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from utils import require
 from utils.attention import MultiHeadAttention
-from utils.cache import restored_on_error
+from utils.cache import restore_on_error
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import TokenAndPositionEmbedding
 
@@ -177,7 +177,7 @@ class GPT(nn.Module):
         caches = [None] * len(self.blocks) if caches is None else caches
         embedding = partial(self.embedding, start=num_cached)
         blocks = [partial(b, cache=cache) for b, cache in zip(self.blocks, caches)]
-        with restored_on_error(caches):
+        with restore_on_error(caches):
             return gpt_logits(token_ids, embedding, blocks, self.norm, self.output)
 
     def _check_caches(self, caches):
@@ -369,13 +369,13 @@ def _ready_to_generate(model, device):
     """Switch dropout off and choose kernels; afterwards all is as it was."""
     is_cuda = device.type == "cuda"
     kernels = sdpa_kernel(KERNELS) if is_cuda else contextlib.nullcontext()
-    with kernels, restored_modes(model):
+    with kernels, restore_modes(model):
         model.eval()
         yield
 
 
 @contextlib.contextmanager
-def restored_modes(model: nn.Module):
+def restore_modes(model: nn.Module):
     """Give each module its mode back at the end, training or evaluation."""
     modes = [(module, module.training) for module in model.modules()]
     try:
@@ -440,11 +440,11 @@ def generate(
             num_cached = len(caches[0]) if caches else 0
             logits = model(inputs[:, num_cached:], caches)[:, -1]  # (B, V)
             probs = next_token_probs(logits, temperature, top_k, top_p)
-            new = torch.multinomial(probs, 1).to(token_ids.dtype)  # (B, 1)
+            new_ids = torch.multinomial(probs, 1).to(token_ids.dtype)  # (B, 1)
             if end_id is not None:
-                new = new.masked_fill(has_ended, end_id)
-                has_ended |= new == end_id
-            token_ids = torch.cat((token_ids, new), dim=-1)
+                new_ids = new_ids.masked_fill(has_ended, end_id)
+                has_ended |= new_ids == end_id
+            token_ids = torch.cat((token_ids, new_ids), dim=-1)
             if end_id is not None and has_ended.all():
                 break
     return token_ids

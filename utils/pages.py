@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
-TAKEN = re.compile(r"\b(solution|definitions)\(")
+ANSWER_CALLS = re.compile(r"\b(solution|definitions)\(")
 DEFINITIONS = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
 
 
@@ -84,7 +84,7 @@ def _execute(line, names):
 def is_taken(node: ast.stmt) -> bool:
     """Return whether a line takes a reader's answer, or another page's definitions."""
     is_assignment = isinstance(node, ast.Assign)
-    return is_assignment and bool(TAKEN.search(ast.unparse(node.value)))
+    return is_assignment and bool(ANSWER_CALLS.search(ast.unparse(node.value)))
 
 
 def is_constant(node: ast.stmt) -> bool:

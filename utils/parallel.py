@@ -124,11 +124,11 @@ def merge_parts(
     >>> merge_parts(part, part)
     (tensor([[12.]]), tensor([0.]), tensor([2.]))
     """
-    expected, known = "accumulators (..., d_v); maxima (...); denominators (...)", {}
+    expected, sizes = "accumulators (..., d_v); maxima (...); denominators (...)", {}
     for part in (first, second):
         is_part = isinstance(part, tuple | list) and len(part) == 3
         require.that(is_part, "three tensors of each part", f"{part!r:.60}")
-        known = require.floats(expected, *part, equal=True, **known)
+        sizes = require.floats(expected, *part, equal=True, **sizes)
     return combine_partial_attention(*map(torch.stack, zip(first, second)))
 
 

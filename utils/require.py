@@ -58,8 +58,8 @@ def shapes(
     known: sizes by the names of their axes, and the `dtype` and `device` of all tensors
     returns: what is known then; the size of "..." is a tuple
     """
-    for part, x in zip(expected.split("; "), tensors):
-        name, axes = part[:-1].split(" (")
+    for spec, x in zip(expected.split("; "), tensors):
+        name, axes = spec[:-1].split(" (")
         instance(name, x)
         if is_float:
             floating(name, x)
@@ -68,17 +68,17 @@ def shapes(
         if kind != (x.dtype, x.device) and not _is_cast(x, *kind):
             refuse(f"{name} as {kind[0]} on {kind[1]}", f"{x.dtype} on {x.device}")
         axes = axes.split(", ")
-        own = _by_axis(axes, tuple(x.shape))
-        for axis, size in own.items():
+        axis_sizes = _by_axis(axes, tuple(x.shape))
+        for axis, size in axis_sizes.items():
             if axis == "..." and not equal:
-                own[axis] = _broadcast(size, known.get(axis, ()))
+                axis_sizes[axis] = _broadcast(size, known.get(axis, ()))
             elif known.get(axis, size) != size:
-                own[axis] = None
-        if not own or None in own.values():
-            given = {a: n for a, n in known.items() if equal or n != ()}
-            axes = [f"{a} = {given[a]}" if a in given else a for a in axes]
+                axis_sizes[axis] = None
+        if not axis_sizes or None in axis_sizes.values():
+            shown_sizes = {a: n for a, n in known.items() if equal or n != ()}
+            axes = [f"{a} = {shown_sizes[a]}" if a in shown_sizes else a for a in axes]
             refuse(f"{name} ({', '.join(axes)})", x.shape)
-        known |= own
+        known |= axis_sizes
     return known
 
 
@@ -96,9 +96,9 @@ def _by_axis(axes, shape):
     return dict(zip(axes, shape)) if len(axes) == len(shape) else {}
 
 
-def _broadcast(one, other):
+def _broadcast(first, second):
     """Return the shape to which two broadcast, or None."""
-    pairs = [*zip_longest(one[::-1], other[::-1], fillvalue=1)][::-1]
+    pairs = [*zip_longest(first[::-1], second[::-1], fillvalue=1)][::-1]
     if all(a == b or 1 in (a, b) for a, b in pairs):
         return tuple(b if a == 1 else a for a, b in pairs)
     return None
@@ -209,8 +209,8 @@ def is_readable(x: Tensor) -> bool:
 def between(name: str, x: Tensor, low: float, high: float):
     """Expect numbers in a range, and no NaN, where they can be read."""
     if is_readable(x):
-        wrong = x[~((x >= low) & (x <= high))].tolist()
-        that(not wrong, f"{name} from {low} to {high}", *wrong[:1])
+        outside = x[~((x >= low) & (x <= high))].tolist()
+        that(not outside, f"{name} from {low} to {high}", *outside[:1])
 
 
 def finite(expected: str, x: Tensor):
@@ -295,8 +295,8 @@ def integers(name: str, numbers) -> Tensor:
 
 def whole_numbers(name: str, numbers: Iterable):
     """Expect whole numbers, of which one of each class is looked at."""
-    wrong = [n for n in {type(n): n for n in numbers}.values() if not is_whole(n)]
-    that(not wrong, f"{name} as whole numbers", *map(repr, wrong[:1]))
+    unusable = [n for n in {type(n): n for n in numbers}.values() if not is_whole(n)]
+    that(not unusable, f"{name} as whole numbers", *map(repr, unusable[:1]))
 
 
 def enough_ids(ids, context_length: int) -> Tensor:

@@ -164,8 +164,8 @@ def encode_bpe(
 def _split_words(text, pattern):
     """Split a text into the matches of a pattern, and make sure that none is lost."""
     require.instance("text", text, str)
-    if half := re.search("[\ud800-\udfff]", text):  # half a character of UTF-16
-        require.refuse("a text that UTF-8 can encode", repr(half[0]))
+    if surrogate := re.search("[\ud800-\udfff]", text):  # half a character of UTF-16
+        require.refuse("a text that UTF-8 can encode", repr(surrogate[0]))
     if not isinstance(getattr(pattern, "pattern", None), str):  # of `re` or of `regex`
         raise TypeError(f"expected a compiled pattern of texts, got {pattern!r}")
     words = [match[0] for match in pattern.finditer(text)]
@@ -196,8 +196,8 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     """
     pieces = token_bytes(merges)
     ids = require.integers("ids of one text", ids).tolist()
-    unknown = [i for i in ids if i not in pieces]
-    require.that(not unknown, "ids of bytes or of merges", *unknown[:1])
+    unknown_ids = [i for i in ids if i not in pieces]
+    require.that(not unknown_ids, "ids of bytes or of merges", *unknown_ids[:1])
     return b"".join(pieces[i] for i in ids).decode("utf-8", errors="replace")
 
 

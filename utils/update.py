@@ -19,8 +19,8 @@ def git(*words: str) -> str:
 
     Raises subprocess.CalledProcessError if it fails, OSError if there is no git.
     """
-    done = subprocess.run(["git", *words], cwd=COURSE, check=True, capture_output=True)
-    return done.stdout.decode()
+    run = subprocess.run(["git", *words], cwd=COURSE, check=True, capture_output=True)
+    return run.stdout.decode()
 
 
 def is_edited(name: str) -> bool:
@@ -50,11 +50,11 @@ def main() -> None:
         raise OSError("your copy has commits of its own: run `git merge FETCH_HEAD`")
     changed = git("diff", "--name-only", "--diff-filter=d", "-z", "HEAD").split("\0")
     notebooks = [name for name in changed if name.startswith("notebooks/")]
-    extra = git("ls-files", "--others", "--exclude-standard", "-z").split("\0")
-    new = git("diff", "--name-only", "--no-renames", "-z", "HEAD", "FETCH_HEAD")
-    mine = {*changed, *extra} - {*notebooks, ""}
-    if blocked := sorted(mine.intersection(new.split("\0"))):
-        text = f"you have changed or added {', '.join(blocked)}, as the new version "
+    untracked = git("ls-files", "--others", "--exclude-standard", "-z").split("\0")
+    new_files = git("diff", "--name-only", "--no-renames", "-z", "HEAD", "FETCH_HEAD")
+    other_files = {*changed, *untracked} - {*notebooks, ""}
+    if conflicts := sorted(other_files.intersection(new_files.split("\0"))):
+        text = f"you have changed or added {', '.join(conflicts)}, as the new version "
         raise OSError(text + "has: move your files to a folder outside the course")
     folder = COURSE / "mine" / f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
     for name in filter(is_edited, notebooks):

@@ -46,12 +46,12 @@ def main():
     names.remove("__main__")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=", ".join(names))
-    wanted = parser.parse_args().names or names
-    if set(wanted) - set(names):
+    chosen_names = parser.parse_args().names or names
+    if set(chosen_names) - set(names):
         parser.error(f"expected names of {', '.join(names)}")
     claims, failed = result_tables.rows(6), []
     with ProcessPoolExecutor(2) as pool:
-        for name in wanted:
+        for name in chosen_names:
             results = list(pool.map(measure, [name] * len(SEEDS), SEEDS))
             lines = []
             for claim in [claim for claim in claims if claim[0] == name]:

@@ -21,37 +21,37 @@ def main(seed):
 
 def rules(page, seed):
     """Recall 24 pairs of each kind of list by each rule, new pairs and old ones."""
-    found = {}
+    stats = {}
     for kind, draw in page["LISTS"].items():
         for name, rule in page["RULES"].items():
             build = partial(pairs.PairReader, rule)
             reader = pairs.train_recall(build, draw, seed)
             letters, _, asked, _ = lists = draw(2000, 24)
             right = is_right(reader, lists).float()
-            found[f"{kind}: {name}"] = right.mean()
+            stats[f"{kind}: {name}"] = right.mean()
             last = pairs.last_positions(letters == asked[:, None])[:, 0]
             beta = torch.sigmoid(reader.beta.weight[:26])  # without the reset token
-            found[f"{kind}: {name}, β of a letter"] = beta.mean()
+            stats[f"{kind}: {name}, β of a letter"] = beta.mean()
             newest, oldest = right[last >= 18].mean(), right[last < 6].mean()
-            found[f"{kind}: {name}, newest quarter minus oldest"] = newest - oldest
-        gain = found[f"{kind}: correct"] - found[f"{kind}: add"]
-        found[f"{kind}: correct minus add"] = gain
-    return found
+            stats[f"{kind}: {name}, newest quarter minus oldest"] = newest - oldest
+        gain = stats[f"{kind}: correct"] - stats[f"{kind}: add"]
+        stats[f"{kind}: correct minus add"] = gain
+    return stats
 
 
 def resets(page, seed):
     """Follow lists with resets; then once more with the value of a reset zero."""
-    found, draw = {}, page["draw_resets"]
+    stats, draw = {}, page["draw_resets"]
     for name, rule in page["RULES"].items():
         reader = pairs.train_recall(partial(pairs.PairReader, rule), draw, seed)
         lists, quiet = draw(2000, 24), page["silenced"](deepcopy(reader))
         for row, model in ((name, reader), (f"{name}, silenced", quiet)):
             fractions = page["three_fractions"](model, lists)
             for what, fraction in zip(("a digit", "none", "old digit"), fractions):
-                found[f"{row}: {what}"] = fraction
-        found[f"{name}: gate of the reset"] = torch.sigmoid(reader.gate.weight[-1, 0])
-        found[f"{name}: gate of a letter"] = torch.sigmoid(reader.gate.weight[:8]).min()
-    return found
+                stats[f"{row}: {what}"] = fraction
+        stats[f"{name}: gate of the reset"] = torch.sigmoid(reader.gate.weight[-1, 0])
+        stats[f"{name}: gate of a letter"] = torch.sigmoid(reader.gate.weight[:8]).min()
+    return stats
 
 
 def stacks(page, seed):
@@ -59,20 +59,20 @@ def stacks(page, seed):
     readers = {NO_ORDER: page["count_digits"]}
     for name, layers in page["STACKS"].items():
         readers[name] = page["train_on_all"](layers, seed)
-    found, kinds = {}, page["KINDS"]
+    stats, kinds = {}, page["KINDS"]
     for name, reader in readers.items():
         right = page["right_of_each"](reader)
-        found |= {f"{kind}: {name}": fraction for kind, fraction in zip(kinds, right)}
-        found[f"worst kind: {name}"] = min(right)
-    return found | compare(found, kinds)
+        stats |= {f"{kind}: {name}": fraction for kind, fraction in zip(kinds, right)}
+        stats[f"worst kind: {name}"] = min(right)
+    return stats | compare(stats, kinds)
 
 
-def compare(found, kinds):
+def compare(stats, kinds):
     """Subtract what one reader finds of each kind from what another one does."""
     compared = {"one softmax layer": NO_ORDER}
     compared["delta, then softmax with positions"] = "two softmax layers with positions"
     differences = {}
     for name, other in compared.items():
-        gains = [found[f"{k}: {name}"] - found[f"{k}: {other}"] for k in kinds]
+        gains = [stats[f"{k}: {name}"] - stats[f"{k}: {other}"] for k in kinds]
         differences[f"{name} minus {other}, most"] = max(gains, key=abs)
     return differences

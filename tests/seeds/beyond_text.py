@@ -14,11 +14,11 @@ vision = pages.definitions("15_beyond_text")
 
 
 def main(seed):
-    found = images(definitions("15_beyond_text"), seed)
-    found |= neighbours(definitions("deeper/dna"), seed)
-    found |= strands(definitions("deeper/dna"), seed)
-    found |= maps(definitions("deeper/where_it_looks"), seed)
-    return found | anywhere(definitions("deeper/hairpins"), seed)
+    stats = images(definitions("15_beyond_text"), seed)
+    stats |= neighbours(definitions("deeper/dna"), seed)
+    stats |= strands(definitions("deeper/dna"), seed)
+    stats |= maps(definitions("deeper/where_it_looks"), seed)
+    return stats | anywhere(definitions("deeper/hairpins"), seed)
 
 
 def images(book, seed):
@@ -44,22 +44,22 @@ def images(book, seed):
     models["no positions"] = trained("positions")
     torch.manual_seed(seed + 100)
     *test, places = book["ask"](held_out, 2000)
-    found = {}
+    stats = {}
     for name in ("reader", "plain reshape"):
         last = torch.tensor(models[name].losses[-100:])
-        found[f"{name}: loss of the last 100 steps"] = last.mean()
+        stats[f"{name}: loss of the last 100 steps"] = last.mean()
     for name, model in models.items():
         colour, place = book["answered"](model, *test)
-        found |= {f"{name}: colour": colour, f"{name}: place": place}
+        stats |= {f"{name}: colour": colour, f"{name}: place": place}
     brightest = book["word_weights"](models["reader"], *test[:2]).argmax(dim=-1)
-    found["reader: largest weight on the right patch"] = (brightest == places).float()
+    stats["reader: largest weight on the right patch"] = (brightest == places).float()
     others = patchify(test[0], 8).amax(dim=-1).scatter(1, brightest[:, None], 0)
     another = (others > 0).float().multinomial(1)[:, 0]
     for name, at in {"brightest": brightest, "another digit": another}.items():
         hidden = book["hide"](test[0], at)
         fractions = book["answered"](models["reader"], hidden, *test[1:])
-        found[f"reader: {name} hidden"] = sum(fractions) / 2
-    return {name: float(torch.as_tensor(x).mean()) for name, x in found.items()}
+        stats[f"reader: {name} hidden"] = sum(fractions) / 2
+    return {name: float(torch.as_tensor(x).mean()) for name, x in stats.items()}
 
 
 def neighbours(book, seed):
@@ -86,7 +86,7 @@ def strands(book, seed):
     shares = dna.strand_accuracy(reader, unseen)
     weights = book["hidden_weights"](reader, random)
     to_17 = [weights[:, 2, 17][random[:, 17] == base].mean() for base in range(4)]
-    found = {
+    stats = {
         "arms": arms(shares).min(),
         "loop": shares[dna.STEM : -dna.STEM].mean(),
         "moved by one position": dna.strand_accuracy(reader, unseen.roll(1, 1)).mean(),
@@ -102,7 +102,7 @@ def strands(book, seed):
     deeper = torch.nn.Sequential(embedding, block, another, last)
     dna.train_on_strands(deeper, steps=1000)
     moved = dna.strand_accuracy(deeper, unseen.roll(1, dims=1))
-    found["two blocks, moved by one position"] = moved.mean()
+    stats["two blocks, moved by one position"] = moved.mean()
 
     def begins_anywhere(num_strands):
         strands = dna.hairpins(num_strands)
@@ -113,8 +113,8 @@ def strands(book, seed):
     reader = dna.train_on_strands(book["build_reader"](), begins_anywhere, steps=1000)
     for shift in (0, 1, 2):
         shares = dna.strand_accuracy(reader, unseen.roll(shift, dims=1)).roll(-shift)
-        found[f"learned moved, moved by {shift}"] = arms(shares).mean()
-    return found
+        stats[f"learned moved, moved by {shift}"] = arms(shares).mean()
+    return stats
 
 
 def maps(book, seed):
@@ -148,7 +148,7 @@ def anywhere(book, seed):
     places = torch.tensor(
         [*range(1, dna.STEM), *range(dna.STEM + dna.LOOP, dna.LENGTH - 1)]
     )
-    found, train = {}, book["train_strand_reader"]
+    stats, train = {}, book["train_strand_reader"]
     for name, make, steps, lr in (
         ("one matrix", book["OneMatrix"], 300, 1e-2),
         ("rotary, 1 block", book["rotary_1"], 300, 3e-3),
@@ -157,7 +157,7 @@ def anywhere(book, seed):
         model = train(make, dna.hairpins, steps, lr, seed)
         stem = dna.strand_accuracy(model, unseen)[places].mean()
         moved = dna.strand_accuracy(model, unseen.roll(1, dims=1))[places + 1].mean()
-        found |= {f"{name}: stem": stem, f"{name}: moved": moved}
+        stats |= {f"{name}: stem": stem, f"{name}: moved": moved}
     torch.manual_seed(seed + 100)
     tests = torch.cat([book["loops"](100, n) for n in (4, 6, 8)])
     for name, make, lr in (
@@ -167,10 +167,10 @@ def anywhere(book, seed):
         ("2 blocks", book["loop_reader"](2), 5e-3),
     ):
         model = train(make, book["loops"], 600, lr, seed)
-        found[f"loops, {name}"] = dna.strand_accuracy(model, tests)[:6].mean()
+        stats[f"loops, {name}"] = dna.strand_accuracy(model, tests)[:6].mean()
     for loop in (4, 8):  # how much the second block looks at the partners
         torch.manual_seed(seed + 100)
         weights = book["who_looks_where"](model, book["loops"](50, loop))
         share = weights.flip(1).diagonal(offset=8 - loop)[:6].mean()
-        found[f"loops, 2 blocks: weight on the partner, loop of {loop}"] = share
-    return found
+        stats[f"loops, 2 blocks: weight on the partner, loop of {loop}"] = share
+    return stats

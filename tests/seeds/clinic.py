@@ -6,13 +6,13 @@ from utils.clinic import lowest_loss, patient, suspects, train_on_words, twin
 def main(seed):
     layer = patient(201 + seed)  # its twins start from other weights each time
     healthy = last(twin(layer), seed)
-    found = {}
+    stats = {}
     for slug in suspects(layer):
         loss = last(twin(layer, slug), seed)
-        found[f"{slug}: below the lowest"] = lowest_loss() - loss
-        found[f"{slug}: minus healthy"] = loss - healthy
-    found["two mistakes, 509: loss"] = last(patient(509), seed)
-    return found
+        stats[f"{slug}: below the lowest"] = lowest_loss() - loss
+        stats[f"{slug}: minus healthy"] = loss - healthy
+    stats["two mistakes, 509: loss"] = last(patient(509), seed)
+    return stats
 
 
 def last(layer, seed):

@@ -18,7 +18,7 @@ def next_word(book, seed):
     before, after = trained(book, plain, seed)
     kinds = zip(before[:12].split(4), after[:12].split(4))
     shares = [torch.pdist(b).mean() / torch.pdist(a).mean() for a, b in kinds]
-    found = {
+    stats = {
         "the kind that shrinks least, after / before": max(shares),
         "same kind / different kinds": share(after[:12]),
     }
@@ -27,11 +27,11 @@ def next_word(book, seed):
     _, after = trained(book, marked, seed)
     apart = torch.cdist(after[12:], after[12:])
     widest = max(apart[0, 1], apart[2, 3])  # bread and rice, soup and cake
-    found["foods of one mark / of two"] = widest / apart[:2, 2:].min()
+    stats["foods of one mark / of two"] = widest / apart[:2, 2:].min()
     _, after = trained(book, [(*s, "!") for s in plain], seed)
     nearest = torch.cdist(after[12:], after[:12]).min()  # a word of another kind
     apart = torch.pdist(after[12:]).max()
-    return found | {"one mark: foods / food to the nearest other": apart / nearest}
+    return stats | {"one mark: foods / food to the nearest other": apart / nearest}
 
 
 class OneTable(nn.Module):
@@ -48,18 +48,18 @@ class OneTable(nn.Module):
 
 def tables(book, seed):
     """Measure a table that scores the next word, too, and a wide one."""
-    plain, found = book["SENTENCES"], {}
+    plain, stats = book["SENTENCES"], {}
     torch.manual_seed(seed)
     before, after = trained(book, plain, seed, OneTable(len(book["WORDS"])))
     shares = torch.pdist(after[12:]).mean() / torch.pdist(before[12:]).mean()
-    found["one table, no marks: foods, after / before"] = shares
+    stats["one table, no marks: foods, after / before"] = shares
     torch.manual_seed(seed)
     before, after = trained(book, plain, seed, book["NextWord"](128))
     rises = [kinship(after, kind) - kinship(before, kind) for kind in range(3)]
-    found["width 128: cosine within a kind rises at least by"] = min(rises)
+    stats["width 128: cosine within a kind rises at least by"] = min(rises)
     narrow = share(trained(book, plain, seed)[1][:12])
-    found["same kind / different kinds: width 128 - 2"] = share(after[:12]) - narrow
-    return found
+    stats["same kind / different kinds: width 128 - 2"] = share(after[:12]) - narrow
+    return stats
 
 
 def kinship(vectors, kind):
@@ -86,17 +86,17 @@ def share(vectors):
 
 def sitters(seed):
     """Measure who finds out who sat on whom, on sentences kept aside."""
-    book, found = definitions("deeper/who_sat_on_whom"), {}
+    book, stats = definitions("deeper/who_sat_on_whom"), {}
     for way in ("nothing", "learned", "sinusoids", "mask"):
         torch.manual_seed(seed)
         train_part, new_part = book["split"](seed)
         model = book["build"](way)
         loss = book["fit"](model, train_part)
         if way == "nothing":
-            found["nothing: loss"] = loss
-            found["nothing: right in training"] = book["share_right"](model, train_part)
-        found[f"{way}: right in new sentences"] = book["share_right"](model, new_part)
+            stats["nothing: loss"] = loss
+            stats["nothing: right in training"] = book["share_right"](model, train_part)
+        stats[f"{way}: right in new sentences"] = book["share_right"](model, new_part)
     for layers in (1, 2):
         right = book["last_right_in_new"](layers, seed)
-        found[f"mask, last output, {layers} layers: right in new"] = right
-    return found
+        stats[f"mask, last output, {layers} layers: right in new"] = right
+    return stats

@@ -16,9 +16,9 @@ def main(seed):
     page["excerpts"] = sliding_windows(story[:5200], 256, 256)
     page["loss_with"](page["find_directions"], other_excerpts)
     with torch.no_grad():
-        wanted = torch.cat([tales(excerpt) for excerpt in other_excerpts[0].split(1)])
+        logits = torch.cat([tales(excerpt) for excerpt in other_excerpts[0].split(1)])
     book["tales"], book["other_excerpts"] = tales, other_excerpts
-    book["wanted"] = wanted.softmax(dim=-1)
+    book["wanted"] = logits.softmax(dim=-1)
     learn, loss_of, strongest = book["learn"], page["loss_of"], page["strongest"]
     learned = loss_of(*learn(strongest(8), seed))
     shared = loss_of(*learn(page["shared_heads"](1), seed, is_rival=True))

@@ -30,8 +30,8 @@ def main(seed):
     page.block, matrices = page.random_block(seed)
     page.W_query, page.W_key, page.W_value, page.out_proj = matrices
     page.x, page.t, page.mask = torch.randn(1, 6, 32), torch.arange(6), causal_mask(6)
-    found = [page.symptoms(piece) for piece in page.PIECES]
-    names = {" ".join(symptom.split()[:3]) for [symptom, *_] in found}
+    stats = [page.symptoms(piece) for piece in page.PIECES]
+    names = {" ".join(symptom.split()[:3]) for [symptom, *_] in stats}
     is_right = not page.symptoms("nothing") and len(names) == len(page.PIECES)
 
     page.tales, encode, _ = load_tales_model()
@@ -40,11 +40,11 @@ def main(seed):
     parted = {word: difference(page, word) for word in page.SENTENCES}
     single = max(parted[word] for word in page.ONE_MEANING)
     four = [parted[word] for word in PARTING]
-    rest = [parted[x] for x in parted if x not in {*PARTING, *page.ONE_MEANING}]
+    others = [parted[x] for x in parted if x not in {*PARTING, *page.ONE_MEANING}]
     return {
-        "pieces with one symptom, their own": is_right * sum(map(len, found)),
+        "pieces with one symptom, their own": is_right * sum(map(len, stats)),
         "the least of the four minus the largest of one meaning": min(four) - single,
-        "the largest of the other six minus the largest of one meaning": max(rest)
+        "the largest of the other six minus the largest of one meaning": max(others)
         - single,
         "bank": parted["bank"],
         "leaves": parted["leaves"],

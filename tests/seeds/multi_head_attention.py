@@ -15,9 +15,9 @@ def main(seed):
     book = definitions("deeper/how_far_one_head_gets")
     library = definitions("deeper/into_the_library_layers")
     deeper = definitions("deeper/heads_that_resolve_it")
-    found = read_by_mlp(seed)
-    found |= words_back(seed) | where_it_looks(book, seed) | control(seed)
-    return found | scrambled(library, seed) | pronouns(deeper, seed)
+    stats = read_by_mlp(seed)
+    stats |= words_back(seed) | where_it_looks(book, seed) | control(seed)
+    return stats | scrambled(library, seed) | pronouns(deeper, seed)
 
 
 @torch.no_grad()
@@ -25,12 +25,12 @@ def read_by_mlp(seed):
     """Train one head and two to call two people, with an MLP that reads them."""
     with torch.enable_grad():
         one, two = (one_head.train_with_mlp(num_heads, seed) for num_heads in (1, 2))
-    found = one_head.calls.weights_on_wanted(one)  # (1, 2)
+    stats = one_head.calls.weights_on_wanted(one)  # (1, 2)
     return {
         "read by an MLP: one head": one_head.calls.two_calls_accuracy(one).mean(),
         "read by an MLP: two heads": one_head.calls.two_calls_accuracy(two).mean(),
-        "read by an MLP: larger weight of the one head": found.max(),
-        "read by an MLP: smaller weight of the one head": found.min(),
+        "read by an MLP: larger weight of the one head": stats.max(),
+        "read by an MLP: smaller weight of the one head": stats.min(),
     }
 
 
@@ -38,20 +38,20 @@ def words_back(seed):
     """Train one head and several for two, four and eight words, four at two rates."""
     runs = [(lr, 4, heads) for lr in (1e-2, 3e-2) for heads in (1, 2, 4)]
     runs += [(1e-2, 2, 1), (1e-2, 8, 1), (1e-2, 8, 2), (1e-2, 8, 8)]
-    found = {}
+    stats = {}
     for lr, n, heads in runs:
         model = one_head.train_last_words(heads, n, seed, lr)
         accuracy = one_head.words_back_accuracy(model, n).mean()
-        found[f"rate {lr}, {n} words: heads {heads}"] = accuracy
+        stats[f"rate {lr}, {n} words: heads {heads}"] = accuracy
     for lr in (1e-2, 3e-2):
-        one, two = (found[f"rate {lr}, 4 words: heads {heads}"] for heads in (1, 2))
-        found[f"rate {lr}, 4 words: two heads ahead of one"] = two - one
-    return found
+        one, two = (stats[f"rate {lr}, 4 words: heads {heads}"] for heads in (1, 2))
+        stats[f"rate {lr}, 4 words: two heads ahead of one"] = two - one
+    return stats
 
 
 def where_it_looks(book, seed):
     """Measure the weights of one head (four, eight words)."""
-    found = {}
+    stats = {}
     for n in (4, 8):
         model = one_head.train_last_words(1, n, seed)
         back = book["weight_by_distance"](model, n)
@@ -60,17 +60,17 @@ def where_it_looks(book, seed):
         if n == 4:
             for i in range(4):
                 off = back[i] - (8 >> i) / 15
-                found[f"weight {i} of the one head, off {8 >> i}/15"] = off
+                stats[f"weight {i} of the one head, off {8 >> i}/15"] = off
             falls = (rights[:-1] - rights[1:]).min()
-            found["4 words: the smaller the weight, the fewer right"] = falls
-    found["8 words: the fourth weight of the one head"] = back[3]
-    found["8 words: right of the fourth"] = rights[3]
-    return found
+            stats["4 words: the smaller the weight, the fewer right"] = falls
+    stats["8 words: the fourth weight of the one head"] = back[3]
+    stats["8 words: right of the fourth"] = rights[3]
+    return stats
 
 
 def control(seed):
     """Train one head with five times the steps and eight times the MLP."""
-    found = {}
+    stats = {}
     for n in (4, 8):
         torch.manual_seed(seed)
         model = one_head.LastWords(1, n)
@@ -81,8 +81,8 @@ def control(seed):
 
         train(model, draw, answer_loss, steps=2000, lr=2e-3, show_progress=False)
         accuracy = one_head.words_back_accuracy(model, n).mean()
-        found[f"{n} words: one head, more of everything"] = accuracy
-    return found
+        stats[f"{n} words: one head, more of everything"] = accuracy
+    return stats
 
 
 def scrambled(book, seed):

@@ -10,8 +10,8 @@ def main(seed):
     book = definitions("08_tiny_gpt")
     copying = definitions("deeper/copying_heads")
     norms = definitions("deeper/norms_and_depth")
-    found = divided(book, seed) | additions(norms, seed)
-    return found | copier(copying, seed) | depth(norms, seed)
+    stats = divided(book, seed) | additions(norms, seed)
+    return stats | copier(copying, seed) | depth(norms, seed)
 
 
 def divided(book, seed):
@@ -32,7 +32,7 @@ def additions(norms, seed):
     rises = {name: losses[-1] - min(losses) for name, losses in held.items()}
     end = {name: losses[-1] for name, losses in held.items()}
     best = {name: min(losses) for name, losses in held.items()}
-    found = {
+    stats = {
         "schedule minus half: at the end": end["schedule"] - end["half of it"],
         "schedule minus half: lowest": best["schedule"] - best["half of it"],
         "0.001 minus schedule: lowest": best["0.001"] - best["schedule"],
@@ -40,9 +40,9 @@ def additions(norms, seed):
         "half minus schedule: rises again by": rises["half of it"] - rises["schedule"],
     }
     for name in ("clipping", "weight decay"):
-        found[f"{name}: moves the lowest by"] = abs(best[name] - best["0.003"])
-        found[f"{name}: rises again by"] = rises[name]
-    return found
+        stats[f"{name}: moves the lowest by"] = abs(best[name] - best["0.003"])
+        stats[f"{name}: rises again by"] = rises[name]
+    return stats
 
 
 def copier(copying, seed):

@@ -22,20 +22,20 @@ SLOWED = letters.SPEEDS * torch.tensor([1, 1 / 4, 1, 1])
 def main(seed):
     book = definitions("10_positions")
     deeper = definitions("deeper/why_does_rotary_fail")
-    found = {}
+    stats = {}
     for lr in (1e-2, 3e-3, 3e-2):
         models = trained(book, deeper, seed, lr)
         results = compared(models) | loudness(book, models["rotary"])
         results |= far_at_256(models)
         rate = "" if lr == 1e-2 else f", rate {lr:g}"
-        found |= {name + rate: number for name, number in results.items()}
+        stats |= {name + rate: number for name, number in results.items()}
         if not rate:
             rotary = models["rotary"]
     torch.manual_seed(seed)
     fast = LetterReader(partial(rotary_scores, speeds=deeper["FAST"]))
     train_reader(fast, seed=seed)
     return (
-        found
+        stats
         | pairs(deeper, rotary)
         | no_slow_pairs(deeper, fast, loss_at(rotary, 128) - loss_at(rotary, 32))
         | held_at(deeper, fast)
@@ -92,7 +92,7 @@ def loudness(book, model):
     added = by_head.mean(0)  # (64, 4)
     spread = added.amax(0) - added.amin(0)
     others, rise = spread[[0, 2, 3]].max(), by_head[:, 50, 1] - by_head[:, 20, 1]
-    found = {
+    stats = {
         "spread of the other pairs over that of pair 1": others / spread[1],
         "pair 1: at distance 50 minus at 0": added[50, 1] - added[0, 1],
         "pair 1, least of four heads: at distance 50 minus at 20": rise.min(),
@@ -102,36 +102,36 @@ def loudness(book, model):
         score = partial(held_scores, pairs=[1], distance=distance)
         held, name = model.with_score(score), f"pair 1 held at {distance}"
         gone = (harmed - loss_at(held, 64)) / (harmed - usual)
-        found[f"{name}: share of the rise gone"] = gone
-        found[f"{name}: weight of far keys"] = weight_of_far_keys(held, 64).mean()
-        found[f"{name}: 256 minus 32"] = loss_at(held, 256) - usual
+        stats[f"{name}: share of the rise gone"] = gone
+        stats[f"{name}: weight of far keys"] = weight_of_far_keys(held, 64).mean()
+        stats[f"{name}: 256 minus 32"] = loss_at(held, 256) - usual
     for name in ("subtracted", "hidden"):
         changed = model.with_score(book[name])
         gone = (harmed - loss_at(changed, 64)) / (harmed - usual)
         what = {"subtracted": "far scores minus 20", "hidden": "far keys hidden"}[name]
-        found[f"{what}: share of the rise gone"] = gone
-        found[f"{what}: 256 minus 32"] = loss_at(changed, 256) - usual
-    return found
+        stats[f"{what}: share of the rise gone"] = gone
+        stats[f"{what}: 256 minus 32"] = loss_at(changed, 256) - usual
+    return stats
 
 
 def far_at_256(models):
     """Return the weight of far keys at 256 letters, by head."""
     names = "rotary", "ALiBi", "T5"
     rotary, alibi, t5 = (weight_of_far_keys(models[name], 256) for name in names)
-    found = {f"ALiBi: weight of far keys at 256, head {h}": alibi[h] for h in range(4)}
-    found["rotary: smallest weight of far keys at 256"] = rotary.min()
-    found["T5: smallest weight of far keys at 256"] = t5.min()
-    found["T5: largest weight of far keys at 256"] = t5.max()
+    stats = {f"ALiBi: weight of far keys at 256, head {h}": alibi[h] for h in range(4)}
+    stats["rotary: smallest weight of far keys at 256"] = rotary.min()
+    stats["T5: smallest weight of far keys at 256"] = t5.min()
+    stats["T5: largest weight of far keys at 256"] = t5.max()
     for name in names:
         largest = weight_of_far_keys(models[name], 256, torch.amax)  # by head
         what = f"{name}: largest weight of one far key at 256"
-        found |= {what: largest.max(), f"{what}, smallest head": largest.min()}
-    return found
+        stats |= {what: largest.max(), f"{what}, smallest head": largest.min()}
+    return stats
 
 
 def pairs(book, model):
     """Return how much of the rise is gone without far keys, or with a pair held."""
-    found, changes = {}, {"far keys hidden": book["windowed"]}
+    stats, changes = {}, {"far keys hidden": book["windowed"]}
     for i in range(4):
         changes[f"pair {i} held"] = partial(held_scores, pairs=[i])
     for name, score in changes.items():
@@ -139,8 +139,8 @@ def pairs(book, model):
         for length in (64, 128):
             rise = loss_at(model, length) - loss_at(model, 32)
             gone = (loss_at(model, length) - loss_at(changed, length)) / rise
-            found[f"{name}: share of the rise gone at {length}"] = gone
-    return found
+            stats[f"{name}: share of the rise gone at {length}"] = gone
+    return stats
 
 
 def no_slow_pairs(book, model, usual_rise):
@@ -169,8 +169,8 @@ def held_at(deeper, model):
         weights[f"held at {distance}"] = weight_of_far_keys(held, 128).mean()
         if not distance:
             cost = loss_at(held, 128) - loss_at(model, 128)
-    found = {f"base 5, {name}: weight of far keys": w for name, w in weights.items()}
-    return found | {"base 5, held at 0: 128 minus as trained": cost}
+    stats = {f"base 5, {name}: weight of far keys": w for name, w in weights.items()}
+    return stats | {"base 5, held at 0: 128 minus as trained": cost}
 
 
 def cures(book, model, at_32, seed):
@@ -181,9 +181,9 @@ def cures(book, model, at_32, seed):
         short[name], before[name] = loss_at(changed, 32), loss_at(changed, 128)
         train_reader(changed, 128, steps=50, batch_size=8, seed=seed)
         after[name] = loss_at(changed, 128)
-    found = {}
+    stats = {}
     for name in ("interpolation", "YaRN-like", "pair 1 alone"):
-        found |= {
+        stats |= {
             f"{name}: at 128 minus at 32": before[name] - short[name],
             f"{name}: at 32 minus before": short[name] - at_32,
             f"{name}: after 50 steps minus at 32 before": after[name] - at_32,
@@ -193,8 +193,8 @@ def cures(book, model, at_32, seed):
         ("unchanged", "interpolation"),
         ("NTK-aware", "unchanged"),
     ):
-        found[f"50 steps: {one} minus {other}"] = after[one] - after[other]
-    return found
+        stats[f"50 steps: {one} minus {other}"] = after[one] - after[other]
+    return stats
 
 
 def tuned(model, seed):

@@ -11,12 +11,12 @@ phone = pages.definitions("04_scaled_dot_product_attention")
 
 
 def main(seed):
-    found, scales = {}, {"with": 1 / 8, "without": 1.0}
+    stats, scales = {}, {"with": 1 / 8, "without": 1.0}
     book = definitions("deeper/why_the_root")
     train_room_layer, accuracy_after = book["train_room_layer"], book["accuracy_after"]
     RoomLayer = book["RoomLayer"]
     for root, scale in scales.items():
-        _, found[f"new rooms at each step, {root}"] = train_room_layer(
+        _, stats[f"new rooms at each step, {root}"] = train_room_layer(
             scale, 19_200, 3e-3, seed
         )
     few = {
@@ -24,16 +24,16 @@ def main(seed):
         for root, scale in scales.items()
         for lr in (3e-3, 1e-2)
     }
-    found["256 rooms, without"] = few["without", 3e-3][1]
-    found["256 rooms, with"] = few["with", 3e-3][1]
+    stats["256 rooms, without"] = few["without", 3e-3][1]
+    stats["256 rooms, with"] = few["with", 3e-3][1]
     for root in scales:
-        found[f"256 rooms at 0.01, {root}"] = few[root, 1e-2][1]
+        stats[f"256 rooms at 0.01, {root}"] = few[root, 1e-2][1]
 
     ways = {"start": (1.0, 8**-0.5), "steps": (1 / 8, 8**0.5)}
     part = {name: accuracy_after(*way, seed) for name, way in ways.items()}
-    found["the steps minus the start of the root"] = part["steps"] - part["start"]
+    stats["the steps minus the start of the root"] = part["steps"] - part["start"]
     for name, way in ways.items():
-        found[f"the {name} of the root at 0.009"] = accuracy_after(*way, seed, lr=9e-3)
+        stats[f"the {name} of the root at 0.009"] = accuracy_after(*way, seed, lr=9e-3)
 
     torch.manual_seed(seed)
     (people, _), layer = phone.draw_rooms(500), RoomLayer(1 / 8)
@@ -41,40 +41,40 @@ def main(seed):
         rooms = [phone.draw_rooms(32) for _ in range(steps)]
         phone.train_on_rooms(layer, rooms, lr=3e-3)
         scores = layer.W_query(people) @ layer.W_key(people).mT / 8
-        found[f"spread of the scores, {name}"] = scores.std().detach()
-    return found | find_cleo(seed)
+        stats[f"spread of the scores, {name}"] = scores.std().detach()
+    return stats | find_cleo(seed)
 
 
 def find_cleo(seed):
     """Measure what 04 says of the layer that finds Cleo."""
     torch.manual_seed(seed)
-    found = {}
+    stats = {}
     finder = nn.Sequential(SelfAttention(38, 64), nn.Linear(64, 6))
     phone.train_on_rooms(finder, [phone.draw_rooms(32) for _ in range(600)], lr=3e-3)
     rooms = phone.draw_rooms(500)
-    found["right in new rooms"] = phone.room_accuracy(finder, rooms)
+    stats["right in new rooms"] = phone.room_accuracy(finder, rooms)
     for people, num_rooms in ((30, 500), (300, 100)):
-        found[f"right among {people} people"] = phone.room_accuracy(
+        stats[f"right among {people} people"] = phone.room_accuracy(
             finder, phone.draw_rooms(num_rooms, people)
         )
     learned = finder[0]
     A = (learned.W_query.weight.T @ learned.W_key.weight).detach()
     rule = A[16:32, :16].diagonal()
-    rest = (A.square().sum() - rule.square().sum()) / (38 * 38 - 16)
-    found["diagonal over rest"] = rule.mean() / rest.sqrt()
+    off_diagonal = (A.square().sum() - rule.square().sum()) / (38 * 38 - 16)
+    stats["diagonal over rest"] = rule.mean() / off_diagonal.sqrt()
     parts = {"name": slice(0, 16), "wanted": slice(16, 32), "extension": slice(32, 38)}
     for role in ("query", "key", "value"):
         weight = getattr(learned, f"W_{role}").weight.data
-        kept = weight.clone()
+        backup = weight.clone()
         for part, columns in parts.items():
             weight[:, columns] = 0
-            found[f"{role} without {part}"] = phone.room_accuracy(finder, rooms)
-            weight.copy_(kept)
+            stats[f"{role} without {part}"] = phone.room_accuracy(finder, rooms)
+            weight.copy_(backup)
     missed = {"query": "wanted", "key": "name", "value": "extension"}
-    found["least right without another part"] = min(
-        found[f"{role} without {part}"]
+    stats["least right without another part"] = min(
+        stats[f"{role} without {part}"]
         for role in missed
         for part in parts
         if part != missed[role]
     )
-    return found
+    return stats

@@ -12,8 +12,8 @@ translation = pages.definitions("12_translation")
 
 
 def main(seed):
-    found = the_page(seed) | the_transformer(seed) | a_wider_vector(seed)
-    return found | clauses_stay(seed)
+    stats = the_page(seed) | the_transformer(seed) | a_wider_vector(seed)
+    return stats | clauses_stay(seed)
 
 
 def the_page(seed):
@@ -32,11 +32,11 @@ def the_page(seed):
         models[name] = translation.train_translator(
             encoder, decoder, batches, steps, lr
         )
-    found = fractions_right(models, held_out) | first_try(models["one vector"])
+    stats = fractions_right(models, held_out) | first_try(models["one vector"])
     book["TEST"] = held_out
-    found["same place: aligned"] = book["alignment_score"](book["same_position"])
-    found |= maps(book, "looking back", models["looking back"])
-    return found | hidden_words(book, models["looking back"])
+    stats["same place: aligned"] = book["alignment_score"](book["same_position"])
+    stats |= maps(book, "looking back", models["looking back"])
+    return stats | hidden_words(book, models["looking back"])
 
 
 def clauses_stay(seed):
@@ -81,28 +81,28 @@ def a_wider_vector(seed):
         f"{width} numbers, {steps} steps": wider["train_wide"](width, steps, seed)
         for width, steps in ((80, 500), (160, 500), (160, 700))
     }
-    found = fractions_right(models, translation.held_out_pairs(seed))
-    once = found["80 numbers, 500 steps: hundred 1"]
+    stats = fractions_right(models, translation.held_out_pairs(seed))
+    once = stats["80 numbers, 500 steps: hundred 1"]
     wide, widest = (
-        [found[f"160 numbers, {steps} steps: hundred {i}"] for i in (1, 2)]
+        [stats[f"160 numbers, {steps} steps: hundred {i}"] for i in (1, 2)]
         for steps in (500, 700)
     )
-    found["gained at hundred 1 with 160 numbers, 500 steps"] = wide[0] - once
-    found["gained at hundreds 1 and 2 with 200 more"] = (sum(widest) - sum(wide)) / 2
-    return found
+    stats["gained at hundred 1 with 160 numbers, 500 steps"] = wide[0] - once
+    stats["gained at hundreds 1 and 2 with 200 more"] = (sum(widest) - sum(wide)) / 2
+    return stats
 
 
 def fractions_right(models, held_out):
     """Return which fraction each model translates, of all sentences and of parts."""
-    found = {}
+    stats = {}
     for name, model in models.items():
         hits = translation.exact_matches(model, held_out)
-        found[f"{name}: all"] = hits.mean()
+        stats[f"{name}: all"] = hits.mean()
         for third, part in zip(("short", "middle", "long"), hits.chunk(3)):
-            found[f"{name}: {third}"] = part.mean()
+            stats[f"{name}: {third}"] = part.mean()
         for i, part in enumerate(hits.chunk(6)):
-            found[f"{name}: hundred {i}"] = part.mean()
-    return found
+            stats[f"{name}: hundred {i}"] = part.mean()
+    return stats
 
 
 def first_try(model):
@@ -125,7 +125,7 @@ def first_try(model):
 
 def hidden_words(book, model):
     """Return how many words are right while the decoder can't look at some."""
-    found = {
+    stats = {
         f"looking back: right with {name} hidden": book["still_right"](
             model, book["TEST"][::10], book[name]
         )
@@ -137,16 +137,16 @@ def hidden_words(book, model):
             "everything",
         )
     }
-    found["looking back: lost with the neighbours"] = (
-        found["looking back: right with its_own hidden"]
-        - found["looking back: right with own_and_neighbours hidden"]
+    stats["looking back: lost with the neighbours"] = (
+        stats["looking back: right with its_own hidden"]
+        - stats["looking back: right with own_and_neighbours hidden"]
     )
     written = translation.say(model, book["PHRASE"], hidden="noir")
-    found["looking back: without noir"] = "black" in written.split()
-    found["looking back: without noir, black looks at chat"] = looks_at_chat(
+    stats["looking back: without noir"] = "black" in written.split()
+    stats["looking back: without noir, black looks at chat"] = looks_at_chat(
         book, model
     )
-    return found
+    return stats
 
 
 @torch.no_grad()
@@ -164,7 +164,7 @@ def looks_at_chat(book, model):
 def maps(book, name, model):
     """Return how often the rows of a map look at their own words."""
     look = partial(book["looks"], model)
-    found = {f"{name}: aligned": book["alignment_score"](look)}
+    stats = {f"{name}: aligned": book["alignment_score"](look)}
     for what, pair in {
         "le chat noir dort": ("le chat noir dort", "the black cat sleeps"),
         "the phrase": book["PAIR"],
@@ -172,8 +172,8 @@ def maps(book, name, model):
         places = look(pair)
         right = [p in own for p, own in zip(places, book["align"](*pair))]
         first = pair[1].split().index("black")
-        found[f"{name}: black, cat in {what}"] = sum(right[first : first + 2])
+        stats[f"{name}: black, cat in {what}"] = sum(right[first : first + 2])
     comma = pair[0].split().index(",")  # of the phrase
     inside = [(place > comma) == (turn < 4) for turn, place in enumerate(places)]
-    found[f"{name}: rows of the phrase in their clause"] = sum(inside) / len(inside)
-    return found
+    stats[f"{name}: rows of the phrase in their clause"] = sum(inside) / len(inside)
+    return stats

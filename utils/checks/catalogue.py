@@ -11,7 +11,7 @@ from utils.pages import NOTEBOOKS, read_cells
 # Which notebook asks what, in the order of the pages: 8.4 is on an earlier page than 8.2.
 # Exercise 2.2 is `exercise_2_2` in the module of notebook 02, `exercises/embeddings.py`.
 # After an id comes the module of `utils` with the course's own version, or None.
-ASKED = {
+TASKS = {
     "00_start_here": {"0.1": None},
     "01_tokens": {"1.1": "tokenizer", "1.2": "data"},
     "02_embeddings": {"2.1": "embeddings"},
@@ -42,7 +42,7 @@ HOUR = {"1": "3.1", "2": "4.1", "3": "6.3_in_an_hour"}
 BORROWED = {"0.1": "3.3"} | HOUR
 PARTS = {"0.1": " in 00", "3": " in an hour"}  # in part, and recorded with this ending
 HOUR_PAGE = "attention_in_an_hour.ipynb"
-NUMBERED = [f"{page}.ipynb" for page in ASKED if "deeper" not in page]
+NUMBERED = [f"{page}.ipynb" for page in TASKS if "deeper" not in page]
 EXCURSIONS = "15", "16"  # numbered, but the course ends before them
 NEEDS = re.compile(r"Needs \[[^]]+\]\(([^)]+\.ipynb)\)")
 
@@ -57,10 +57,10 @@ class Task(NamedTuple):
 
 def tasks() -> list[Task]:
     """Return all tasks in order; those of deeper notebooks are last."""
-    pairs = [(label, page) for page, labels in ASKED.items() for label in labels]
+    pairs = [(label, page) for page, labels in TASKS.items() for label in labels]
     names = {id: record_name(id, find_exercise(id)) for id, _ in pairs if "." in id}
-    asked = [Task(names.get(id, id), id, f"{page}.ipynb") for id, page in pairs]
-    return sorted(asked, key=lambda task: task.page.startswith("deeper"))
+    all_tasks = [Task(names.get(id, id), id, f"{page}.ipynb") for id, page in pairs]
+    return sorted(all_tasks, key=lambda task: task.page.startswith("deeper"))
 
 
 def hour_tasks() -> list[Task]:
@@ -86,40 +86,40 @@ def read_opening(page: str) -> tuple[str, int]:
 
 def deeper_notebooks() -> dict[str, str]:
     """Return for each deeper notebook the number of the one after which it comes."""
-    places, number = {}, ""
-    for page in ASKED:
+    order, number = {}, ""
+    for page in TASKS:
         if page.startswith("deeper"):
-            places[f"{page}.ipynb"] = number
+            order[f"{page}.ipynb"] = number
         else:
             number = page[:2]
     for path in NOTEBOOKS.glob("deeper/*.ipynb"):
         name = f"deeper/{path.name}"
-        places[name] = places.get(name) or _number_before(name)
-    pairs = sorted(places.items(), key=lambda pair: (pair[1], read_opening(pair[0])[0]))
+        order[name] = order.get(name) or _number_before(name)
+    pairs = sorted(order.items(), key=lambda pair: (pair[1], read_opening(pair[0])[0]))
     return dict(pairs)
 
 
 def _number_before(page):
     """Return the number of the notebook that a deeper one needs, "" if it is damaged."""
     try:
-        needed = NEEDS.search("".join(read_cells(page)[0]["source"]))[1]
+        link = NEEDS.search("".join(read_cells(page)[0]["source"]))[1]
     except (OSError, ValueError, LookupError, TypeError):
         return ""
-    name = needed.removeprefix("../")
-    return _number_before(f"deeper/{name}") if name == needed else name[:2]
+    name = link.removeprefix("../")
+    return _number_before(f"deeper/{name}") if name == link else name[:2]
 
 
 def exercises() -> list:
     """Return every exercise, in the order of the course."""
-    labels = [label for labels in ASKED.values() for label in labels if "." in label]
+    labels = [label for labels in TASKS.values() for label in labels if "." in label]
     return [find_exercise(label) for label in labels if label not in BORROWED]
 
 
 def find_exercise(id: str):
     """Return the exercise with this id, or the one that it is in another notebook."""
     id = BORROWED.get(id, id)
-    number = f"{id.split('.')[0]:0>2}_"
-    name = next(page[3:] for page in ASKED if page.startswith(number))
+    prefix = f"{id.split('.')[0]:0>2}_"
+    name = next(page[3:] for page in TASKS if page.startswith(prefix))
     with torch.device("cpu"):  # its cases are drawn there, whatever the default is
         module = importlib.import_module(f"utils.checks.exercises.{name}")
     return getattr(module, f"exercise_{id.replace('.', '_')}")
@@ -127,6 +127,6 @@ def find_exercise(id: str):
 
 def course_version(exercise):
     """Return the course's own version of what an exercise asks for, or None."""
-    [library] = [asked[exercise.id] for asked in ASKED.values() if exercise.id in asked]
+    [library] = [row[exercise.id] for row in TASKS.values() if exercise.id in row]
     module = library and importlib.import_module(f"utils.{library}")
     return library and getattr(module, exercise.name)

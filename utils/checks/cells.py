@@ -28,17 +28,17 @@ def describe_failure(name: str) -> str:
 def watch_cells():
     """Look at every cell that this kernel runs from now on."""
     if shell := get_ipython():
-        shell.events.register("pre_run_cell", _before)
-        shell.events.register("post_run_cell", _after)
+        shell.events.register("pre_run_cell", _forget_failures)
+        shell.events.register("post_run_cell", _record_failures)
 
 
-def _before(info):
+def _forget_failures(info):
     """Forget the failures of what a cell defines anew, and may check at once."""
     for name in DEFINITION.findall(info.raw_cell):
         failures.pop(name, None)
 
 
-def _after(result):
+def _record_failures(result):
     """Note what a cell should have defined, and explain a check without a name."""
     names, error = get_ipython().user_ns, result.error_in_exec
     for name in DEFINITION.findall(result.info.raw_cell):

@@ -8,10 +8,10 @@ from functools import partial
 import torch
 
 from utils.checks.engine.diagnosis import Diagnosis, Mistake
-from utils.checks.engine.guard import seeded, supervised
-from utils.checks.engine.mistakes import IN_FORM, Way, read_ways
-from utils.checks.engine.returned import as_expected
-from utils.checks.engine.values import clean, copied, same_form
+from utils.checks.engine.guard import run_seeded, supervise
+from utils.checks.engine.mistakes import IN_FORM, Variant, read_variants
+from utils.checks.engine.returned import adapt_form
+from utils.checks.engine.values import clean, copy_argument, same_form
 from utils.checks.submission import FunctionAnswer, ModuleAnswer
 
 
@@ -38,8 +38,8 @@ def cut_case(exercise):
             return tuple(map(cut, value))
         if not isinstance(value, torch.Tensor):
             return value
-        kept = value.dim() - (case.build is not None)
-        return value[(slice(1),) * kept].clone()
+        num_cut = value.dim() - (case.build is not None)
+        return value[(slice(1),) * num_cut].clone()
 
     def count_axes(case):
         return max((x.dim() for x in case.args if torch.is_tensor(x)), default=0)
@@ -47,14 +47,14 @@ def cut_case(exercise):
     case = max(exercise.cases, key=count_axes)
     names = [name for name in exercise.inputs if name != "learned"]
     args = [exercise.cut.get(n, cut(x)) for n, x in zip(names, case.args)]
-    made = Case(*args, note="axes of length 1", build=case.build)
-    return made if exercise.cut or count_axes(case) else None
+    new_case = Case(*args, note="axes of length 1", build=case.build)
+    return new_case if exercise.cut or count_axes(case) else None
 
 
 def draw(*shape, seed=0, scale=1.0, shift=0.0):
     """Draw from a normal distribution, seeded by shape and seed."""
-    drawn = torch.randn(*shape, generator=_generator(shape, seed), device="cpu")
-    return drawn * scale + shift
+    values = torch.randn(*shape, generator=_generator(shape, seed), device="cpu")
+    return values * scale + shift
 
 
 def integers(low, high, shape):
@@ -106,43 +106,43 @@ class Exercise:
     kind: str = field(init=False)  # "function" or "class"; these follow from the others
     inputs: list[str] = field(init=False)
     smallest: Case | None = field(init=False)
-    known: list[Way] = field(init=False)
+    variants: list[Variant] = field(init=False)
 
     def __post_init__(self):
         self.kind = "class" if self.class_signature else "function"
-        taken = inspect.signature(self.right)
-        self.signature = self.class_signature or f"{self.right.__name__}{taken}"
+        signature = inspect.signature(self.right)
+        self.signature = self.class_signature or f"{self.right.__name__}{signature}"
         self.name = self.signature.partition("(")[0]
         self.expectation = f"a {self.kind} {self.signature} that returns {self.returns}"
-        self.inputs = [*taken.parameters]
+        self.inputs = [*signature.parameters]
         self.smallest = cut_case(self)
-        own = [m for m in self.mistakes if m.name not in self.without]
-        form = [way for way in IN_FORM if way.name not in self.without]
-        self.known = read_ways(self.right, own) + form
+        mistakes = [m for m in self.mistakes if m.name not in self.without]
+        form_variants = [v for v in IN_FORM if v.name not in self.without]
+        self.variants = read_variants(self.right, mistakes) + form_variants
 
     def prepare(self, answer):
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""
-        kind = ModuleAnswer if self.class_signature else FunctionAnswer
-        return kind(answer, self)
+        answer_type = ModuleAnswer if self.class_signature else FunctionAnswer
+        return answer_type(answer, self)
 
     def run_case(self, answer, case):
         """Run a prepared answer on a case; return the `Run`."""
         function, args = answer.bind(case)
-        run = self.call(supervised()(function), args)
+        run = self.call(supervise()(function), args)
         run.case, run.args = case, args
         run.expected = self.call(self.right, args).value
-        run.value, run.diagnoses = as_expected(run.value, run.expected)
+        run.value, run.diagnoses = adapt_form(run.value, run.expected)
         return run
 
     def call(self, function, args):
         """Return the run of a function: the reader's, the right or a wrong one."""
-        return seeded(partial(self._observed, function), args)
+        return run_seeded(partial(self._apply_observe, function), args)
 
-    def _observed(self, function, *args):
+    def _apply_observe(self, function, *args):
         """Return a function's result, or what `observe` returns if its form is right."""
         if self.observe is None:
             return function(*args)
-        result = function(*map(copied, args))
+        result = function(*map(copy_argument, args))
         if same_form(clean(result), self.right(*args)):
             return self.observe(function, *args)
         return result

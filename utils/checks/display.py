@@ -5,7 +5,7 @@ from html import escape
 from IPython import get_ipython
 from IPython.display import display
 
-from utils.checks.engine.messages import wrapped
+from utils.checks.engine.messages import wrap_lines
 
 # Sign, words and colour, whose contrast is enough to white text and to any paper.
 PASSED = "✓", "passed", "#1a7f37"
@@ -16,7 +16,7 @@ NOT_YET = "✗", "not yet", "#b45309"
 def show_block(heading: str, state: tuple[str, str, str], body: str) -> str:
     """Show a heading, a state such as `PASSED` and some lines; return them as text."""
     sign, words, color = state
-    text = wrapped(f"{heading}: {words}.\n{body}")
+    text = wrap_lines(f"{heading}: {words}.\n{body}")
     html = f'<div style="border-left: 4px solid {color}; padding: 2px 12px"><div><b>{escape(heading)}</b> <span style="background: {color}; color: #fff; border-radius: 4px; padding: 1px 8px; white-space: nowrap">{sign} {words}</span></div><pre style="background: none; color: inherit; margin: 6px 0 0; padding: 0; white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; max-width: 88ch">{escape(body)}</pre></div>'
     show(text, html)
     return text

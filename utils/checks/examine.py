@@ -62,7 +62,7 @@ class Trial(NamedTuple):
         return all(run.is_right for run in self.runs)
 
     @property
-    def shown(self):
+    def shown_run(self):
         """Return the run that the message shows, or None: one that is wrong."""
         stopped = [run for run in self.runs if run.is_stopped]
         return next((run for run in stopped or self.runs if not run.is_right), None)
@@ -70,14 +70,14 @@ class Trial(NamedTuple):
     @property
     def changed(self):
         """Return the first run that changed an argument in place, or None."""
-        return next((run for run in self.runs if run.changed is not None), None)
+        return next((run for run in self.runs if run.changed_arg is not None), None)
 
 
 def examine(exercise, answer):
     """Return the `Result` of an answer; its text has no heading yet."""
     try:
-        prepared = exercise.prepare(answer)
-        trial = Trial(exercise, prepared, _run_cases(exercise, prepared))
+        prepared_answer = exercise.prepare(answer)
+        trial = Trial(exercise, prepared_answer, _run_cases(exercise, prepared_answer))
     except AnswerRejected as rejected:
         name, text = rejected.args
         return Result(False, name, f"{text}\nExpected {exercise.expectation}.")
@@ -87,7 +87,7 @@ def examine(exercise, answer):
     if diagnoses:
         return _name_mistakes(trial, diagnoses, is_explained)
     if not trial.is_right:
-        return Result(False, None, describe(exercise, trial.shown))
+        return Result(False, None, describe(exercise, trial.shown_run))
     return Result(True, None, f"{len(trial.runs)} inputs tried, all right.")
 
 
@@ -109,8 +109,8 @@ def _run_cases(exercise, answer):
 
 def _say_what_is_expected(trial):
     """Return the result of an answer that ended at the stub's own line."""
-    below = trial.source.partition("raise NotImplementedError\n")[2].strip()
-    if below and trial.exercise.kind == "function":
+    code_below = trial.source.partition("raise NotImplementedError\n")[2].strip()
+    if code_below and trial.exercise.kind == "function":
         text = f"Your code is there, but a line of the stub still stops it:\n{trial.runs[0].where}\nDelete that line."
         return Result(False, "stub-line-left", text)
     text = f"Expected: {trial.exercise.expectation}.\nOnce you have written it, run its cell and then this one again."
@@ -135,20 +135,20 @@ def _name_mistakes(trial, diagnoses, is_explained):
     texts = {}  # of several with the same name, the first
     for name, text in diagnoses:
         texts.setdefault(name, text)
-    (first, text), *others = texts.items()
-    begin = "" if is_explained else "The check can't say why, but it found this: "
+    (first, text), *further = texts.items()
+    opening = "" if is_explained else "The check can't say why, but it found this: "
     also = None
-    if others:
-        also, more = others[0]
-        count = "Two" if len(others) == 1 else "More than two"
-        begin = begin or f"{count} things are wrong. " * (first != "one-change")
+    if further:
+        also, second_text = further[0]
+        count = "Two" if len(further) == 1 else "More than two"
+        opening = opening or f"{count} things are wrong. " * (first != "one-change")
         fault, colon, remedy = text.partition(": ")
-        if colon and more.endswith(f": {remedy}"):  # say it once
+        if colon and second_text.endswith(f": {remedy}"):  # say it once
             text = f"{fault}."
-        text = f"{text}\nAnd: {more}"
-    text = begin + text
+        text = f"{text}\nAnd: {second_text}"
+    text = opening + text
     if trial.is_right:
         text += " Otherwise your results are right."
     else:
-        text = f"{difference(trial.exercise, trial.shown)}\n{text}"
+        text = f"{difference(trial.exercise, trial.shown_run)}\n{text}"
     return Result(False, first, text, also)

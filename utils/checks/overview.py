@@ -27,79 +27,79 @@ NOTHING = "Nothing to repeat yet: once you have passed exercises in two numbered
 def progress():
     """Show what has passed of each notebook, its minutes, and at the end what is next."""
     tasks, hour, passed = catalogue.tasks(), catalogue.hour_tasks(), records.load()
-    left = [task for task in tasks if task.name not in passed]
+    open_tasks = [task for task in tasks if task.name not in passed]
     lines, html = [], []
     for name, pages in _groups().items():
-        asked = [task for task in tasks + hour if task.page in pages]
-        still = [task for task in asked if task.name not in passed]
-        heading = f"{name}: {_count(asked, still)} passed{'' if still else ' ✓'}"
-        if name == MAIN and still:
-            heading += f", about {_hours(pages, asked, left)} left"
+        group = [task for task in tasks + hour if task.page in pages]
+        todo = [task for task in group if task.name not in passed]
+        heading = f"{name}: {_count(group, todo)} passed{'' if todo else ' ✓'}"
+        if name == MAIN and todo:
+            heading += f", about {_hours(pages, group, open_tasks)} left"
         lines, tiles = [*lines, "", heading], []
-        for page, before in pages.items():
-            both = [[t for t in each if t.page == page] for each in (asked, still)]
-            state = _state(page, *both)
-            lines.append(f"{before}{_title(page, '')}: {state}")
-            tiles.append(_tile(page, before, state, *both))
+        for page, prefix in pages.items():
+            on_page = [[t for t in ts if t.page == page] for ts in (group, todo)]
+            state = _state(page, *on_page)
+            lines.append(f"{prefix}{_title(page, '')}: {state}")
+            tiles.append(_tile(page, prefix, state, *on_page))
         template = FOLDED_GROUP if name == DEEPER else GROUP
         html.append(template.format(heading, "".join(tiles)))
-    count = len(tasks) - len(left)
+    count = len(tasks) - len(open_tasks)
     text = rich = f"{count} of {len(tasks)} exercises passed."
-    for words, task in _goals(tasks, left):
+    for words, task in _goals(tasks, open_tasks):
         text += f" {words}: {task.label} in {_title(task.page)}."
         rich += f" {words}: {task.label} in {_link(task.page)}."
     html.append(f'<progress value="{count}" max="{len(tasks)}"></progress> {rich}')
     show("\n".join([*lines[1:], "", text]), "".join(html))
 
 
-def _goals(tasks, left):
+def _goals(tasks, open_tasks):
     """Return the next task, and the first one of the course that was left out before it."""
-    if not left:
+    if not open_tasks:
         return []
-    task = _choose_next(tasks, left, records.latest(_own(tasks)))
-    is_before = left[0] != task and left[0].page[:2] <= _number(task.page)
-    return [("Next", task)] + [("Still open before it", left[0])] * is_before
+    task = _choose_next(tasks, open_tasks, records.latest(_main_names(tasks)))
+    is_before = open_tasks[0] != task and open_tasks[0].page[:2] <= _number(task.page)
+    return [("Next", task)] + [("Still open before it", open_tasks[0])] * is_before
 
 
 def _groups():
     """Return for each group its notebooks, each with what is said before its title."""
-    numbered = catalogue.NUMBERED
-    is_extra = [name.startswith(catalogue.EXCURSIONS) for name in numbered]
+    pages = catalogue.NUMBERED
+    is_extra = [name.startswith(catalogue.EXCURSIONS) for name in pages]
     return {
         "The core in one evening (counts in 03 and 04, too)": {catalogue.HOUR_PAGE: ""},
-        MAIN: {n: "" for n, extra in zip(numbered, is_extra) if not extra},
-        "Excursions": {n: "" for n, extra in zip(numbered, is_extra) if extra},
+        MAIN: {n: "" for n, extra in zip(pages, is_extra) if not extra},
+        "Excursions": {n: "" for n, extra in zip(pages, is_extra) if extra},
         DEEPER: {n: f"after {k}, " for n, k in catalogue.deeper_notebooks().items()},
     }
 
 
-def _tile(page, before, state, asked, still):
+def _tile(page, prefix, state, tasks, open_tasks):
     """Return a notebook of the map: green if all has passed, orange if it's begun."""
-    is_begun, link = len(still) < len(asked), before + _link(page, "")
-    color = ((NOT_YET if still else PASSED) if is_begun else NOT_ATTEMPTED)[2]
+    is_begun, link = len(open_tasks) < len(tasks), prefix + _link(page, "")
+    color = ((NOT_YET if open_tasks else PASSED) if is_begun else NOT_ATTEMPTED)[2]
     look = BADGE.format(color) if is_begun else ""
     return TILE.format(color=color, link=link, look=look, state=state)
 
 
-def _state(page, asked, still):
+def _state(page, tasks, open_tasks):
     """Say what has passed of a notebook, or how long it takes."""
-    if asked and not still:
-        return f"{_count(asked, still)} ✓"
-    state = _count(asked, still) if asked else "no exercises"
+    if tasks and not open_tasks:
+        return f"{_count(tasks, open_tasks)} ✓"
+    state = _count(tasks, open_tasks) if tasks else "no exercises"
     minutes = catalogue.read_opening(page)[1]
     return f"{state}, {minutes} min" if minutes else state  # 0 if it has been moved
 
 
-def _count(asked, left):
-    return f"{len(asked) - len(left)} of {len(asked)}"
+def _count(tasks, open_tasks):
+    return f"{len(tasks) - len(open_tasks)} of {len(tasks)}"
 
 
-def _hours(pages, asked, left):
+def _hours(pages, tasks, open_tasks):
     """Say how long the notebooks take, each as far as its exercises haven't passed."""
     minutes = 0
     for page in pages:
-        is_left = [task in left for task in asked if task.page == page] or [True]
-        minutes += catalogue.read_opening(page)[1] * sum(is_left) / len(is_left)
+        is_open = [task in open_tasks for task in tasks if task.page == page] or [True]
+        minutes += catalogue.read_opening(page)[1] * sum(is_open) / len(is_open)
     return f"{hours} hours" if (hours := round(minutes / 60)) > 1 else "an hour"
 
 
@@ -118,17 +118,17 @@ def _title(page, prefix="Deeper: "):
 def say_what_is_next(name):
     """Return how many exercises have passed, this one included, and the next one."""
     tasks, passed = catalogue.tasks(), records.load() | {name}
-    left = [task for task in tasks if task.name not in passed]
-    text = f"{len(tasks) - len(left)} of {len(tasks)} exercises"
-    if not left:
+    open_tasks = [task for task in tasks if task.name not in passed]
+    text = f"{len(tasks) - len(open_tasks)} of {len(tasks)} exercises"
+    if not open_tasks:
         return f"{text}: all of them."
-    task = _choose_next(tasks, left, name)
-    here = {task.name: task.page for task in tasks}[name]
-    where = "" if task.page == here else f", in {_title(task.page)}"
-    return f"{text}; next: {task.label}{where}."
+    task = _choose_next(tasks, open_tasks, name)
+    page = {task.name: task.page for task in tasks}[name]
+    ending = "" if task.page == page else f", in {_title(task.page)}"
+    return f"{text}; next: {task.label}{ending}."
 
 
-def _choose_next(tasks, left, latest):
+def _choose_next(tasks, open_tasks, latest):
     """Return which of the tasks that are left comes after the one that has passed.
 
     It is a later one of the same notebook, then an earlier one there, then the first of
@@ -136,12 +136,12 @@ def _choose_next(tasks, left, latest):
     """
     names = [task.name for task in tasks]
     if latest not in names:
-        return left[0]
-    place = names.index(latest)
-    here, number = tasks[place].page, _number(tasks[place].page)
-    chosen = [task for task in tasks[place:] + tasks[:place] if task.page == here]
-    chosen += [task for task in tasks if number < task.page < catalogue.EXCURSIONS[0]]
-    return next((task for task in chosen if task in left), left[0])
+        return open_tasks[0]
+    index = names.index(latest)
+    page, number = tasks[index].page, _number(tasks[index].page)
+    choices = [task for task in tasks[index:] + tasks[:index] if task.page == page]
+    choices += [task for task in tasks if number < task.page < catalogue.EXCURSIONS[0]]
+    return next((task for task in choices if task in open_tasks), open_tasks[0])
 
 
 def _number(page):
@@ -149,7 +149,7 @@ def _number(page):
     return catalogue.deeper_notebooks()[page] if "deeper" in page else page[:2]
 
 
-def _own(tasks):
+def _main_names(tasks):
     """Return the names of the tasks that *Attention in an hour* doesn't ask."""
     return {task.name for task in tasks} - {t.name for t in catalogue.hour_tasks()}
 
@@ -157,7 +157,7 @@ def _own(tasks):
 def recall():
     """Show three questions of notebooks before the last one where something has passed."""
     tasks, passed = catalogue.tasks(), records.load()
-    pages = {task.page for task in tasks if task.name in passed & _own(tasks)}
+    pages = {task.page for task in tasks if task.name in passed & _main_names(tasks)}
     last = max((page for page in pages if "deeper" not in page), default="")
     pages = {page for page in pages if page < last or "deeper" in page}
     questions = [question for page in sorted(pages) for question in _questions(page)]
@@ -174,4 +174,4 @@ def _questions(page):
     except (OSError, ValueError, LookupError, TypeError):  # moved, or damaged
         return []
     pairs = QUESTION.findall("\n".join(cells).partition("## Recall")[2])
-    return [FOLDED.format(f"*{title}*: {asked}", answer) for asked, answer in pairs]
+    return [FOLDED.format(f"*{title}*: {text}", answer) for text, answer in pairs]

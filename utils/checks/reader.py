@@ -8,7 +8,7 @@ from functools import partial
 from utils import require
 from utils.checks import catalogue, cells, records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
-from utils.checks.engine.guard import line_of, untouched
+from utils.checks.engine.guard import isolate_session, line_of
 from utils.checks.engine.values import safe_text
 from utils.checks.examine import Result, examine
 from utils.checks.overview import say_what_is_next
@@ -31,16 +31,16 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     from then on `solution` returns the answer.
     """
     require.flags(record=record)
-    known = _find(exercise)
-    if known is None:
+    entry = _find(exercise)
+    if entry is None:
         ids = ", ".join(sorted((e.id for e in catalogue.exercises()), key=float))
         text = f"There is no such exercise. Expected one of the ids {ids}."
         result = Result(False, "no-such-exercise", text + _ask_for_quotes(exercise))
         return _show(f"Exercise {safe_text(exercise)}", result)
-    result, name = _examine(known, answer), catalogue.record_name(exercise, known)
+    result, name = _examine(entry, answer), catalogue.record_name(exercise, entry)
     message = result.message
     if result.diagnosis not in ("not-attempted", "newer-cell-failed"):
-        if _checked_answers.get(name, known) is answer:
+        if _checked_answers.get(name, entry) is answer:
             message = f"{SAME}\n{message}"
         _checked_answers[name] = answer
     if result.diagnosis == "not-attempted" and name in records.load():
@@ -52,14 +52,14 @@ def check(exercise: str, answer, record: bool = True) -> Result:
         if exercise not in catalogue.HOUR:
             ending = say_what_is_next(name)
         else:
-            asked = {task.name for task in catalogue.hour_tasks()}
-            ending = f"{len(asked & records.load())} of {len(asked)} in the hour."
+            names = {task.name for task in catalogue.hour_tasks()}
+            ending = f"{len(names & records.load())} of {len(names)} in the hour."
             if exercise not in catalogue.PARTS:
-                ending += f" It also counts as {known.id} of the numbered notebooks."
+                ending += f" It also counts as {entry.id} of the numbered notebooks."
             else:
-                ending += f" In 06 the whole layer is {known.id}."
+                ending += f" In 06 the whole layer is {entry.id}."
         message += f"\n{ending}"
-    return _show(f"{_label(exercise)} {known.name}", replace(result, message=message))
+    return _show(f"{_label(exercise)} {entry.name}", replace(result, message=message))
 
 
 def _find(key):
@@ -78,23 +78,23 @@ def _label(key):
     return f"Exercise {key}" if key in catalogue.HOUR else key
 
 
-def _examine(known, answer):
+def _examine(exercise, answer):
     """Return the result of an answer, whatever it is."""
-    if answer is not None and answer is catalogue.course_version(known):
+    if answer is not None and answer is catalogue.course_version(exercise):
         text = f"This is the course's own function, so it doesn't count. {cells.AGAIN}"
         return Result(False, "not-yours", text)
     try:
         # A warning of PyTorch's would be shown in red below a message that explains it.
-        with untouched(), warnings.catch_warnings(action="ignore"):
+        with isolate_session(), warnings.catch_warnings(action="ignore"):
             if failure := cells.describe_failure(getattr(answer, "__name__", "")):
                 text = f"{failure}\n{cells.CORRECT}"
                 return Result(False, "newer-cell-failed", text)
-            return examine(known, answer)
+            return examine(exercise, answer)
     except BaseException as error:  # an answer that breaks even its own description
         if isinstance(error, KeyboardInterrupt) or not line_of(error):
             raise  # Ctrl-C, or a mistake of the checks
         text = f"The answer could not be examined ({type(error).__name__})."
-        return Result(False, None, f"{text}\nExpected {known.expectation}.")
+        return Result(False, None, f"{text}\nExpected {exercise.expectation}.")
 
 
 def _show(heading, result):
@@ -114,31 +114,31 @@ def solution(exercise: str, passed: bool = True):
     Raises ValueError if there is no such exercise, or none that later cells use.
     """
     require.flags(passed=passed)
-    known = _find(exercise)
-    finished = catalogue.course_version(known) if known else None
-    if finished is None:
+    entry = _find(exercise)
+    course_answer = catalogue.course_version(entry) if entry else None
+    if course_answer is None:
         expected = "the id of an exercise whose function utils has as well"
         require.refuse(expected, safe_text(exercise) + _ask_for_quotes(exercise))
-    name, label = catalogue.record_name(exercise, known), _label(exercise)
+    name, label = catalogue.record_name(exercise, entry), _label(exercise)
     if name in _passed_answers:
-        print(f"Using your own {known.name}.")
+        print(f"Using your own {entry.name}.")
         return _passed_answers[name]
-    until = f"until yours passes {label}"
+    condition = f"until yours passes {label}"
     if not passed or name in records.load():  # in another session
-        for title, answer in _saved_answers(known, name):
-            result = _examine(known, answer)
+        for title, answer in _saved_answers(entry, name):
+            result = _examine(entry, answer)
             is_tried = result.diagnosis not in ("not-attempted", "not-yours")
             if result.passed or is_tried and not passed:
-                doubt = "" if result.passed else f" (it doesn't pass {label} yet)"
-                print(f"Using your own {known.name}, as saved in {title}{doubt}.")
+                remark = "" if result.passed else f" (it doesn't pass {label} yet)"
+                print(f"Using your own {entry.name}, as saved in {title}{remark}.")
                 if passed:
                     _passed_answers[name] = answer
                 return answer
-        until = f"until you run your cell and its check, {label}, again"
+        condition = f"until you run your cell and its check, {label}, again"
         if not passed:
-            until = "until you have written and saved yours, in a cell that runs"
-    print(f"Using the course's {known.name} {until}.")
-    return partial(finished, **known.preset) if known.preset else finished
+            condition = "until you have written and saved yours, in a cell that runs"
+    print(f"Using the course's {entry.name} {condition}.")
+    return partial(course_answer, **entry.preset) if entry.preset else course_answer
 
 
 def _saved_answers(exercise, recorded):
@@ -152,8 +152,8 @@ def _saved_answers(exercise, recorded):
     tasks = catalogue.tasks() + catalogue.hour_tasks()
     for page, label in [(t.page, t.label) for t in tasks if t.name == recorded]:
         with suppress(OSError, ValueError, LookupError, TypeError):  # a damaged file
-            saved, names = read_cells(page), {"__name__": "saved"}
+            saved, namespace = read_cells(page), {"__name__": "saved"}
             checks = [f'check("{label}"' in "".join(cell["source"]) for cell in saved]
-            define(saved[: checks.index(True) + 1], names, constants=False)
-            if exercise.name in names:
-                yield catalogue.read_opening(page)[0], names[exercise.name]
+            define(saved[: checks.index(True) + 1], namespace, constants=False)
+            if exercise.name in namespace:
+                yield catalogue.read_opening(page)[0], namespace[exercise.name]

@@ -10,7 +10,7 @@ from torch import nn
 
 from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.facts import dropout_in_eval, without_dropout
-from utils.checks.engine.guard import attempt, supervised
+from utils.checks.engine.guard import attempt, supervise
 from utils.checks.engine.values import safe_text
 
 QKV = ("W_query", "W_key", "W_value")
@@ -43,8 +43,8 @@ class FunctionAnswer:
     def call(self, *args):
         """Call the answer; what has a default is passed by name, as later cells do."""
         pairs = [*zip(self.parameters, args)]
-        named = {p.name: arg for p, arg in pairs if p.default is not p.empty}
-        return self.submitted(*args[: len(args) - len(named)], **named)
+        keywords = {p.name: arg for p, arg in pairs if p.default is not p.empty}
+        return self.submitted(*args[: len(args) - len(keywords)], **keywords)
 
     def fact_arguments(self):
         """Return what the facts of an exercise take."""
@@ -67,19 +67,19 @@ class ModuleAnswer:
                 text = f"You passed an object: pass the class itself, {type(answer).__name__}, without ()."
             raise AnswerRejected("not-a-module", text)
         self.submitted, self.diagnoses = answer, []
-        self.projections, self.built = exercise.projections, {}
+        self.projections, self.modules = exercise.projections, {}
         parameters = exercise.class_signature.partition("(")[2].rstrip(")")
-        self.named, self.is_random = namedtuple("Build", parameters), False
+        self.build_type, self.is_random = namedtuple("Build", parameters), False
 
     def bind(self, case):
         """Return the module as a function of `learned` and x, and the arguments."""
-        made, learned = self.build(case.build)
-        return partial(self.run, made), (learned, *case.args)
+        run, learned = self.build(case.build)
+        return partial(self.run, run), (learned, *case.args)
 
     def fact_arguments(self):
         """Return a module, None if it could not be built, and its `learned`."""
-        made, learned = next(iter(self.built.values()))
-        return made.value, learned
+        run, learned = next(iter(self.modules.values()))
+        return run.value, learned
 
     def build(self, arguments):
         """Return the run that builds a module in eval mode, and its `learned`.
@@ -87,38 +87,38 @@ class ModuleAnswer:
         If dropout is active in eval mode, note it and build the module again with
         dropout 0.
         """
-        if arguments not in self.built:
-            made = self.make(arguments)
-            learned = self.read(made.value, arguments)
-            noise = attempt(supervised()(dropout_in_eval), made.value, learned).value
+        if arguments not in self.modules:
+            run = self.make(arguments)
+            learned = self.read_weights(run.value, arguments)
+            noise = attempt(supervise()(dropout_in_eval), run.value, learned).value
             if noise:
                 self.diagnoses.append(noise)
-                calm = without_dropout(learned.build)
-                made = self.make(calm)
-                learned = self.read(made.value, calm)
-                again = attempt(supervised()(dropout_in_eval), made.value, learned)
-                self.is_random |= again.value is not None
-            self.built[arguments] = made, learned
-        return self.built[arguments]
+                no_dropout = without_dropout(learned.build)
+                run = self.make(no_dropout)
+                learned = self.read_weights(run.value, no_dropout)
+                retry = attempt(supervise()(dropout_in_eval), run.value, learned)
+                self.is_random |= retry.value is not None
+            self.modules[arguments] = run, learned
+        return self.modules[arguments]
 
-    def run(self, made, learned, x):
+    def run(self, module_run, learned, x):
         """Return the output of a module for x; raise what building it raised."""
-        if made.error is not None:
-            raise made.error
-        return made.value(x)
+        if module_run.error is not None:
+            raise module_run.error
+        return module_run.value(x)
 
     def make(self, arguments):
         """Return the run that builds a module in eval mode."""
         torch.default_generator.manual_seed(789)
-        made = attempt(supervised()(lambda: self.submitted(*arguments).eval()))
-        if any(words in str(made.error) for words in NOT_BEGUN):
+        run = attempt(supervise()(lambda: self.submitted(*arguments).eval()))
+        if any(words in str(run.error) for words in NOT_BEGUN):
             text = "Your __init__ doesn't call super().__init__() first: put that line at its top. Until it has run, PyTorch has nowhere to store layers and weights."
             raise AnswerRejected("super-init-missing", text)
-        return made
+        return run
 
-    def read(self, module, arguments):
+    def read_weights(self, module, arguments):
         """Return `learned`: what the module holds; an unasked bias becomes zero."""
-        build, owners = self.named(*arguments), {}
+        build, owners = self.build_type(*arguments), {}
         learned = SimpleNamespace(build=build)
         for name in () if module is None else self.projections:
             layer = getattr(module, name, None)
@@ -126,13 +126,13 @@ class ModuleAnswer:
             if isinstance(bias, torch.Tensor) and name != "out_proj":
                 self.diagnoses.append(Diagnosis("unasked-bias", f"Your `{name}` has a bias: none of the three projections should have one, so pass bias=False to each."))  # fmt: skip
                 bias.data.zero_()
-            wide = build.d_out if name == "out_proj" else build.d_in
-            setattr(learned, name, read_matrix(layer, name, (wide, build.d_out)))
+            num_inputs = build.d_out if name == "out_proj" else build.d_in
+            setattr(learned, name, read_matrix(layer, name, (num_inputs, build.d_out)))
             bias = bias.detach().float() if isinstance(bias, torch.Tensor) else None
             setattr(learned, f"{name}_bias", bias)
-            other = owners.setdefault(getattr(layer, "weight", layer), name)
-            if other != name:
-                self.diagnoses.append(Diagnosis("shared-weights", f"Your `{other}` and `{name}` are the same matrix. Make two."))  # fmt: skip
+            owner = owners.setdefault(getattr(layer, "weight", layer), name)
+            if owner != name:
+                self.diagnoses.append(Diagnosis("shared-weights", f"Your `{owner}` and `{name}` are the same matrix. Make two."))  # fmt: skip
         return learned
 
 
@@ -144,10 +144,10 @@ def read_matrix(layer, name, size):
     if isinstance(layer, nn.Parameter):
         matrix = layer.detach() if layer.shape == size else layer.detach().mT
     elif isinstance(layer, nn.Module):
-        kind = next((p.dtype for p in layer.parameters()), torch.float32)
-        bias = attempt(supervised()(layer), torch.zeros(1, size[0], dtype=kind)).value
-        both = attempt(supervised()(layer), torch.eye(size[0], dtype=kind)).value
-        matrix = torch.zeros(0) if both is None else (both - bias).detach()
+        dtype = next((p.dtype for p in layer.parameters()), torch.float32)
+        bias = attempt(supervise()(layer), torch.zeros(1, size[0], dtype=dtype)).value
+        output = attempt(supervise()(layer), torch.eye(size[0], dtype=dtype)).value
+        matrix = torch.zeros(0) if output is None else (output - bias).detach()
     else:
         text = f"Your module has no `{name}` that an optimizer finds: self.{name} = "
         raise AnswerRejected("projection-missing", f"{text}nn.Linear(…).")

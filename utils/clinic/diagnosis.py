@@ -4,7 +4,7 @@ from utils import require
 from utils.checks import records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
 from utils.checks.examine import Result
-from utils.clinic.instruments import measured, usable_instruments
+from utils.clinic.instruments import readings, usable_instruments
 from utils.clinic.patients import RIVALS, SUSPECTS, expect_layer, suspects, twin
 
 HEADINGS = {
@@ -41,55 +41,55 @@ def diagnose(patient, *slugs) -> Result:
 
 def _judge(patient, slugs):
     """Return what to say of a diagnosis: its state, and lines."""
-    known, actual = suspects(patient), patient._wrong
+    suspect_lines, faults = suspects(patient), patient._slugs
     if any(slug is Ellipsis for slug in slugs):
         return "not-attempted", [DOTS]
     for slug in slugs:
-        if slug not in [*known]:  # a list has no hash
-            expected = f"Expected some of {', '.join(known)}."
+        if slug not in [*suspect_lines]:  # a list has no hash
+            expected = f"Expected some of {', '.join(suspect_lines)}."
             return "no-such-suspect", [f"{slug!r} is no suspect here. {expected}"]
     claimed = frozenset(slugs)
-    if claimed == actual:
+    if claimed == faults:
         return "passed", [*_proofs(patient)]
-    lines, right = [_evidence(patient, claimed)], claimed & actual
-    if not right:
+    lines, hits = [_evidence(patient, claimed)], claimed & faults
+    if not hits:
         return "wrong", lines
-    more = "The rest is not." if claimed > actual else "Something else is wrong, too."
-    verb = "is" if len(right) == 1 else "are"
-    return "half-right", [f"{_joined(right)} {verb} right. {more}", *lines]
+    text = "The rest is not." if claimed > faults else "Something else is wrong, too."
+    verb = "is" if len(hits) == 1 else "are"
+    return "half-right", [f"{_join(hits)} {verb} right. {text}", *lines]
 
 
-def _joined(slugs):
+def _join(slugs):
     return " and ".join(sorted(slugs))
 
 
 def _proofs(patient):
     """Yield each wrong step, what shows it, and what excludes its nearest rival."""
-    known = suspects(patient)
-    for slug in sorted(patient._wrong):
-        others = patient._wrong - {slug}
-        yield f"{slug}: {known[slug]}."
-        yield "  " + _evidence(patient, others)
+    suspect_lines = suspects(patient)
+    for slug in sorted(patient._slugs):
+        slugs = patient._slugs - {slug}
+        yield f"{slug}: {suspect_lines[slug]}."
+        yield "  " + _evidence(patient, slugs)
         rival = RIVALS.get(slug)
-        if rival in known and rival not in patient._wrong:
-            yield "  " + _evidence(patient, others | {rival}, f"with {rival} instead")
-    if not patient._wrong:
+        if rival in suspect_lines and rival not in patient._slugs:
+            yield "  " + _evidence(patient, slugs | {rival}, f"with {rival} instead")
+    if not patient._slugs:
         yield "It is healthy: no instrument finds a difference."
 
 
-def _evidence(patient, claimed, beside=None):
+def _evidence(patient, claimed, where=None):
     """Return a number that tells a patient from a layer with other mistakes.
 
     Instruments that show a wrong step of only one of the two come first.
     """
-    if beside is None:
-        beside = f"with {_joined(claimed)} alone" if claimed else "in a healthy layer"
-    differing = sorted(claimed ^ patient._wrong, key=lambda s: (s in claimed, s))
-    other, known = twin(patient, *sorted(claimed)), usable_instruments(patient)
-    for name in [*(SUSPECTS[slug][1] for slug in differing), *known]:
-        here, there = measured(patient, name), measured(other, name)
-        label = max(here, key=lambda label: abs(here[label] - there[label]))
-        if abs(here[label] - there[label]) >= 0.05:
-            numbers = f"{here[label]:.2f} here, {there[label]:.2f} {beside}"
+    if where is None:
+        where = f"with {_join(claimed)} alone" if claimed else "in a healthy layer"
+    decisive = sorted(claimed ^ patient._slugs, key=lambda s: (s in claimed, s))
+    peer, instruments = twin(patient, *sorted(claimed)), usable_instruments(patient)
+    for name in [*(SUSPECTS[slug][1] for slug in decisive), *instruments]:
+        values, peer_values = readings(patient, name), readings(peer, name)
+        label = max(values, key=lambda label: abs(values[label] - peer_values[label]))
+        if abs(values[label] - peer_values[label]) >= 0.05:
+            numbers = f"{values[label]:.2f} here, {peer_values[label]:.2f} {where}"
             return f"{name}, {label}: {numbers}."
-    return f"No instrument tells the patient from {_joined(claimed)}."
+    return f"No instrument tells the patient from {_join(claimed)}."

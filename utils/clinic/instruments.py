@@ -26,16 +26,16 @@ def instrument(heading, draw=None):
         @wraps(measure)
         def read(layer, *slugs, **options):
             require.that(draw or not options, f"no options of {name}", *options)
-            other, beside = twin(layer, *slugs), " and ".join(slugs) or "healthy"
-            here, there = measured(layer, name), measured(other, name)
-            who = f"patient {layer.number}" if layer.is_patient else "this layer"
-            width = max(10, len(beside) + 2)
-            print(f"{f'{name}: {heading}':52}{who:>14}{beside:>{width}}")
-            for label, value in here.items():
-                print(f"{label:52}{value:14.2f}{there[label]:{width}.2f}")
+            peer, peer_name = twin(layer, *slugs), " and ".join(slugs) or "healthy"
+            values, peer_values = readings(layer, name), readings(peer, name)
+            layer_name = f"patient {layer.number}" if layer.is_patient else "this layer"
+            width = max(10, len(peer_name) + 2)
+            print(f"{f'{name}: {heading}':52}{layer_name:>14}{peer_name:>{width}}")
+            for label, value in values.items():
+                print(f"{label:52}{value:14.2f}{peer_values[label]:{width}.2f}")
             print()  # the next instrument is often in the same cell
             if draw:
-                draw([layer, other], [who, beside], **options)
+                draw([layer, peer], [layer_name, peer_name], **options)
 
         name = measure.__name__
         INSTRUMENTS[name] = measure
@@ -47,11 +47,11 @@ def instrument(heading, draw=None):
 def usable_instruments(layer) -> list[str]:
     """Return the names of the instruments that fit: `replace_tokens` needs a mask."""
     return [
-        name for name in INSTRUMENTS if layer.kind.masked or name != "replace_tokens"
+        name for name in INSTRUMENTS if layer.kind.is_masked or name != "replace_tokens"
     ]
 
 
-def measured(layer, name: str) -> dict[str, float]:
+def readings(layer, name: str) -> dict[str, float]:
     """Return what an instrument measures on a layer: what -> number."""
     usable = usable_instruments(expect_layer(layer))
     require.that(name in usable, f"one of {', '.join(usable)} for this layer", name)
@@ -63,7 +63,7 @@ def _inputs(layer, tokens=TOKENS):
     """Return what a layer takes, a list: x, or query, key and value."""
     generator = torch.Generator().manual_seed((layer.number + 1_000_000) % 2**32)
     shape = BATCH, tokens, layer.kind.width
-    return [uniform(generator, *shape) for _ in range(1 if layer.kind.masked else 3)]
+    return [uniform(generator, *shape) for _ in range(1 if layer.kind.is_masked else 3)]
 
 
 def _run(layer, *inputs):
@@ -72,9 +72,9 @@ def _run(layer, *inputs):
         return layer(*inputs, need_weights=True)
 
 
-def _distance(one, other):
+def _distance(a, b):
     """Return the largest difference of two tensors."""
-    return (one - other).abs().max()
+    return (a - b).abs().max()
 
 
 @instrument("the largest differences")
@@ -88,7 +88,7 @@ def bisect(layer):
     output, weights = _run(layer, *inputs)
     _, healthy = _run(twin(layer), *inputs)
     with torch.no_grad():
-        value = inputs[2] if not layer.kind.masked else layer.W_value(inputs[0])
+        value = inputs[2] if not layer.kind.is_masked else layer.W_value(inputs[0])
         expected = weights @ split_heads(value, layer.kind.num_heads).squeeze(1)
         if layer.kind.num_heads > 1:
             expected = layer.out_proj(merge_heads(expected))
@@ -115,8 +115,8 @@ def scale_scores(layer):
     """
     inputs, largest = _inputs(layer), {}
     for name, factor in FACTORS.items():
-        first = inputs[0] * (factor**0.5 if layer.kind.masked else factor)
-        _, weights = _run(layer, first, *inputs[1:])
+        first_input = inputs[0] * (factor**0.5 if layer.kind.is_masked else factor)
+        _, weights = _run(layer, first_input, *inputs[1:])
         largest[f"scores × {name}"] = weights[..., -1, :].amax(-1).mean()
     return largest
 
@@ -129,29 +129,29 @@ def permute_tokens(layer):
     last token does not depend on the order of those before it.
     """
     inputs = _inputs(layer)
-    before = _run(layer, *inputs)[0]
-    if not layer.kind.masked:
+    output = _run(layer, *inputs)[0]
+    if not layer.kind.is_masked:
         query, key, value = inputs
         keys_reversed = _run(layer, query, key.flip(-2), value.flip(-2))[0]
         put_back = _run(layer, query.flip(-2), key, value)[0].flip(-2)
         return {
-            "keys and values in reverse order": _distance(keys_reversed, before),
-            "queries in reverse order, outputs put back": _distance(put_back, before),
+            "keys and values in reverse order": _distance(keys_reversed, output),
+            "queries in reverse order, outputs put back": _distance(put_back, output),
         }
     x = inputs[0]
-    after = _run(layer, torch.cat([x[:, :-1].flip(1), x[:, -1:]], dim=1))[0]
+    moved_output = _run(layer, torch.cat([x[:, :-1].flip(1), x[:, -1:]], dim=1))[0]
     label = "tokens before the last in reverse: the last output"
-    return {label: _distance(after[:, -1], before[:, -1])}
+    return {label: _distance(moved_output[:, -1], output[:, -1])}
 
 
 def _moves(layer):
     """Return (T, T): how far output i moves at most when token j is replaced."""
     x = _inputs(layer)[0]
-    before, moves = _run(layer, x)[0], []
+    output, moves = _run(layer, x)[0], []
     for j in range(TOKENS):
-        changed = x.clone()
-        changed[:, j] = x.roll(1, dims=0)[:, j]
-        moves.append((_run(layer, changed)[0] - before).abs().amax((0, 2)))
+        changed_x = x.clone()
+        changed_x[:, j] = x.roll(1, dims=0)[:, j]
+        moves.append((_run(layer, changed_x)[0] - output).abs().amax((0, 2)))
     return torch.stack(moves, dim=1)
 
 
@@ -178,11 +178,11 @@ def one_token(layer):
     """Give one token alone, whose weight can only be 1, and see what comes out."""
     inputs = _inputs(layer, tokens=1)
     output = _run(layer, *inputs)[0]
-    if not layer.kind.masked:
-        parts = dict(zip(("query", "key", "value"), inputs))
+    if not layer.kind.is_masked:
+        tensors = dict(zip(("query", "key", "value"), inputs))
     else:
         [x] = inputs
-        parts = {"x": x, "key": layer.W_key(x), "value": layer.W_value(x)}
+        tensors = {"x": x, "key": layer.W_key(x), "value": layer.W_value(x)}
     if layer.kind.num_heads > 1:
-        parts |= {f"out_proj({n})": layer.out_proj(part) for n, part in parts.items()}
-    return {name: _distance(output, part.detach()) for name, part in parts.items()}
+        tensors |= {f"out_proj({n})": layer.out_proj(t) for n, t in tensors.items()}
+    return {name: _distance(output, t.detach()) for name, t in tensors.items()}

@@ -40,10 +40,10 @@ def examine_model(model: GPT) -> None:
     check_shapes(healthy, model.state_dict(), "the model")
     size = healthy.context_length
     batch = sliding_windows(encode(load_text())[:NUM_TOKENS], size, size)
-    here, there = _measure(model, batch), _measure(healthy, batch)
+    values, healthy_values = _measure(model, batch), _measure(healthy, batch)
     print(f"{'':36}{'this model':>12}{'healthy':>10}")
-    for label, value in here.items():
-        print(f"{label:36}{value:12.2f}{there[label]:10.2f}")
+    for label, value in values.items():
+        print(f"{label:36}{value:12.2f}{healthy_values[label]:10.2f}")
 
 
 @torch.no_grad()

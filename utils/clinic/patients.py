@@ -12,7 +12,7 @@ from torch import nn
 from utils import require
 from utils.checks.catalogue import find_exercise
 from utils.checks.engine.diagnosis import Mistake
-from utils.checks.engine.mistakes import apply_ways, read_ways
+from utils.checks.engine.mistakes import apply_variants, read_variants
 from utils.checks.shared import attention, heads, masks
 from utils.checks.submission import QKV
 
@@ -79,10 +79,10 @@ MISTAKES += [
 def with_mistakes(letter, slugs):
     """Return the right answer to the exercise of a kind, with these mistakes."""
     right = find_exercise(RIGHT[letter]).right
-    wrong = {}  # of several ways to make a mistake the first
-    for way in read_ways(right, [m for m in MISTAKES if m.name in slugs]):
-        wrong.setdefault(way.name, way)
-    return apply_ways(right, *wrong.values())
+    variants = {}  # of several ways to make a mistake the first
+    for variant in read_variants(right, [m for m in MISTAKES if m.name in slugs]):
+        variants.setdefault(variant.name, variant)
+    return apply_variants(right, *variants.values())
 
 
 class Kind(NamedTuple):
@@ -94,22 +94,22 @@ class Kind(NamedTuple):
     num_heads: int
 
     @property
-    def masked(self):
+    def is_masked(self):
         return self.letter != "f"
 
     @property
-    def takes(self):
-        if self.masked:
+    def inputs(self):
+        if self.is_masked:
             return f"x (B, T, {self.width}), T up to {LENGTH}"
         return f"query, key, value, each (…, T, {self.width})"
 
     @property
-    def gives(self):
-        if not self.masked:
+    def outputs(self):
+        if not self.is_masked:
             return f"output (…, T, {self.width}), weights (…, T, T)"
         shape = f"(B, {self.num_heads}, T, T)" if self.num_heads > 1 else "(B, T, T)"
-        also = f"with need_weights=True also weights {shape}"
-        return f"output (B, T, {self.width}); {also}"
+        weights_text = f"with need_weights=True also weights {shape}"
+        return f"output (B, T, {self.width}); {weights_text}"
 
 
 KINDS = (
@@ -129,9 +129,9 @@ class Layer(nn.Module):
     def __init__(self, number, kind, slugs=(), is_patient=False):
         super().__init__()
         self.number, self.kind, self.is_patient = number, kind, is_patient
-        self._wrong = frozenset(slugs)
+        self._slugs = frozenset(slugs)
         width = kind.width
-        if kind.masked:
+        if kind.is_masked:
             for name in QKV:
                 layer = nn.utils.skip_init(nn.Linear, width, width, bias=False)
                 setattr(self, name, layer)
@@ -146,26 +146,26 @@ class Layer(nn.Module):
         """Return what this kind of layer gives."""
         self._check(inputs)
         require.flags(need_weights=need_weights)
-        if self.kind.masked:
+        if self.kind.is_masked:
             inputs = (self._learned(), *inputs)
-        answer = with_mistakes(self.kind.letter, self._wrong)
+        answer = with_mistakes(self.kind.letter, self._slugs)
         variables = {}
         output = answer(*inputs, variables=variables)
-        if need_weights and self.kind.masked:
+        if need_weights and self.kind.is_masked:
             return output, variables["weights"]
         return output
 
     def _check(self, inputs):
-        count, takes = (1 if self.kind.masked else 3), self.kind.takes
-        require.that(len(inputs) == count, takes, f"{len(inputs)} inputs")
+        count, usage = (1 if self.kind.is_masked else 3), self.kind.inputs
+        require.that(len(inputs) == count, usage, f"{len(inputs)} inputs")
         expected = "query (..., T, D); key (..., T, D); value (..., T, D)"
-        known = {"D": self.kind.width}
-        if self.kind.masked:
+        sizes = {"D": self.kind.width}
+        if self.kind.is_masked:
             expected, weight = "x (B, T, D)", self.W_query.weight
-            known |= {"dtype": weight.dtype, "device": weight.device}
-        T = require.floats(expected, *inputs, **known)["T"]
-        is_long = self.kind.masked and T > LENGTH
-        require.that(T > 0 and not is_long, takes, *(x.shape for x in inputs))
+            sizes |= {"dtype": weight.dtype, "device": weight.device}
+        T = require.floats(expected, *inputs, **sizes)["T"]
+        is_long = self.kind.is_masked and T > LENGTH
+        require.that(T > 0 and not is_long, usage, *(x.shape for x in inputs))
 
     def _learned(self):
         """Return the matrices in the form that the steps know, x @ W."""
@@ -179,18 +179,18 @@ class Layer(nn.Module):
         return SimpleNamespace(build=build, **learned)
 
     def __repr__(self):
-        who = "A layer to compare with"
+        title = "A layer to compare with"
         if self.is_patient:
             how = "two wrong steps" if self.number >= 300 else "one wrong step, or none"
-            who = f"Patient {self.number}, with {how}"
+            title = f"Patient {self.number}, with {how}"
         kind = self.kind
-        return f"{who}: {kind.name}\n  takes  {kind.takes}\n  gives  {kind.gives}"
+        return f"{title}: {kind.name}\n  takes  {kind.inputs}\n  gives  {kind.outputs}"
 
 
 def uniform(generator, *shape):
     """Return numbers of mean 0 and variance 1, the same on every machine."""
-    kind = {"dtype": torch.float32, "device": "cpu"}  # whatever is the default
-    return (torch.rand(*shape, generator=generator, **kind) - 0.5) * 12**0.5
+    options = {"dtype": torch.float32, "device": "cpu"}  # whatever is the default
+    return (torch.rand(*shape, generator=generator, **options) - 0.5) * 12**0.5
 
 
 def patient(number: int) -> Layer:
@@ -209,19 +209,19 @@ def patient(number: int) -> Layer:
     """
     require.sizes(number=number)
     kind = KINDS[number // 100 % 3]
-    choices = possible_faults(kind, two=number >= 300)
-    turn, place = divmod(number, len(choices))  # in each turn every cause comes once
+    choices = possible_faults(kind, are_two=number >= 300)
+    turn, index = divmod(number, len(choices))  # in each turn every cause comes once
 
     def dice(slugs):  # looks random, and is the same on every machine
         return hashlib.sha256(repr((turn, kind.letter, *slugs)).encode()).digest()
 
-    return Layer(number, kind, sorted(choices, key=dice)[place], is_patient=True)
+    return Layer(number, kind, sorted(choices, key=dice)[index], is_patient=True)
 
 
-def possible_faults(kind, two):
+def possible_faults(kind, are_two):
     """Return what may be wrong with a kind of layer, as tuples of slugs."""
-    if two:
-        return [pair for both in PAIRS[kind.letter] for pair in product(*both)]
+    if are_two:
+        return [pair for sides in PAIRS[kind.letter] for pair in product(*sides)]
     return [(), *((s,) for s, (kinds, *_) in SUSPECTS.items() if kind.letter in kinds)]
 
 
@@ -240,9 +240,9 @@ def twin(layer: Layer, *slugs: str) -> Layer:
     unknown = [slug for slug in slugs if slug not in [*known]]  # a list has no hash
     expected = f"suspects among {', '.join(known)}"
     require.that(not unknown, expected, *map(repr, unknown[:1]))
-    other = Layer(layer.number, layer.kind, slugs)
-    other.load_state_dict(layer.state_dict())
-    return other.train(layer.training)
+    new_layer = Layer(layer.number, layer.kind, slugs)
+    new_layer.load_state_dict(layer.state_dict())
+    return new_layer.train(layer.training)
 
 
 def suspects(layer: Layer) -> dict[str, str]:

@@ -29,9 +29,9 @@ def lowest_loss() -> float:
     >>> round(lowest_loss(), 3)
     0.719
     """
-    other = (1 - COPIED) / WORDS
-    right = COPIED + other
-    return -right * math.log(right) - (WORDS - 1) * other * math.log(other)
+    p_other = (1 - COPIED) / WORDS
+    p_copied = COPIED + p_other
+    return -p_copied * math.log(p_copied) - (WORDS - 1) * p_other * math.log(p_other)
 
 
 class _NextWord(nn.Module):
@@ -41,11 +41,11 @@ class _NextWord(nn.Module):
         super().__init__()
         width = layer.kind.width
         self.words = nn.Embedding(WORDS, width)
-        self.places = nn.Parameter(torch.randn(LENGTH, width))
+        self.positions = nn.Parameter(torch.randn(LENGTH, width))
         self.layer, self.readout = layer, nn.Linear(width, WORDS)
 
     def forward(self, words):
-        x = self.words(words) + self.places
+        x = self.words(words) + self.positions
         return self.readout(x + self.layer(x))
 
 
@@ -65,7 +65,7 @@ def train_on_words(
     returns: one loss for each step
     """
     kind = expect_layer(layer).kind
-    require.that(kind.masked, "a layer with weights", kind.name)
+    require.that(kind.is_masked, "a layer with weights", kind.name)
     require.from_zero(seed=seed)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

@@ -82,9 +82,9 @@ Framed: 1 b / 0 a.
         columns = rows
     names = to_names([""] * len(maps) if names is None else names, len(maps), "names")
     masks = to_mask(mask, maps.shape)
-    known = maps[masks & (np.isfinite(maps) if signed else ~np.isnan(maps))]
-    require.that(known.size, "maps with a finite number that isn't hidden", "none")
-    scale = _color_scale(known, signed, vmax)
+    finite = maps[masks & (np.isfinite(maps) if signed else ~np.isnan(maps))]
+    require.that(finite.size, "maps with a finite number that isn't hidden", "none")
+    scale = _color_scale(finite, signed, vmax)
     for at in (framed := [*framed]):
         is_cell = np.shape(at) == (2,) and all(map(require.is_whole, at))
         is_cell = is_cell and tuple(at) in np.ndindex(height, width)
@@ -95,18 +95,18 @@ Framed: 1 b / 0 a.
         [name if number == 1 else f"{number} {name}" for name, number in labels]
         for labels in (row_labels, column_labels)
     )
-    across = min(len(maps), MAX_COLUMNS)
-    down = math.ceil(len(maps) / across)
-    free = theme.WIDTH - max(map(text_width, row_names)) - 0.9
-    cell = min(0.5, (free / across - 0.2) / width, 5.5 / height)  # inches
-    below = max(map(text_width, column_names)) + 0.4
-    fig = new_figure(down * (height * cell + 0.35) + below, "compressed")
-    axes = fig.subplots(down, across, squeeze=False)
+    num_columns = min(len(maps), MAX_COLUMNS)
+    num_rows = math.ceil(len(maps) / num_columns)
+    free_width = theme.WIDTH - max(map(text_width, row_names)) - 0.9
+    cell = min(0.5, (free_width / num_columns - 0.2) / width, 5.5 / height)  # inches
+    label_height = max(map(text_width, column_names)) + 0.4
+    fig = new_figure(num_rows * (height * cell + 0.35) + label_height, "compressed")
+    axes = fig.subplots(num_rows, num_columns, squeeze=False)
     for ax in axes.flat[len(maps) :]:
         ax.axis("off")
-    digits = num_digits(known)
+    digits = num_digits(finite)
     if show_values is None:
-        widest = max(text_width(format_number(value, digits)) for value in known)
+        widest = max(text_width(format_number(value, digits)) for value in finite)
         show_values = cell > widest + 0.05
     for ax, name, values, mask in zip(axes.flat, names, maps, masks):
         _draw_map(ax, values, mask, scale, digits if show_values else None, framed)
@@ -114,7 +114,7 @@ Framed: 1 b / 0 a.
     for ax in axes[:, 0]:
         _label_axis(ax.yaxis, row_labels, cell)
         ax.set_ylabel(row_axis)
-    for ax in axes.flat[max(0, len(maps) - across) : len(maps)]:  # none is below
+    for ax in axes.flat[max(0, len(maps) - num_columns) : len(maps)]:  # none is below
         _label_axis(ax.xaxis, column_labels, cell)
         ax.set_xlabel(column_axis)
     if not show_values:
@@ -144,9 +144,9 @@ def _axis_labels(labels, size, what):
     return [(shorten(name, LABEL_LENGTH), 1) for name in names]
 
 
-def _color_scale(known, signed, vmax):
+def _color_scale(finite, signed, vmax):
     """Return (norm, colour map) for all maps: weights from 0, signed around 0."""
-    low, high = known.min(initial=0), known.max(initial=0)
+    low, high = finite.min(initial=0), finite.max(initial=0)
     top = (max(high, -low, 1e-12) if signed else 1) if vmax is None else vmax
     top = float(to_finite(top, "vmax"))
     require.that(top > 0, "vmax above 0", vmax)
@@ -565,9 +565,9 @@ def dials(angles, names, *, title: str, labels, shaded=None) -> None:
     names = to_names(names, len(angles), "names")
     labels = to_names(labels, angles.shape[1], "labels")
     expect_length(len(angles), "shaded", names if shaded is None else shaded)
-    down = math.ceil(len(angles) / 4)
-    fig = new_figure(2 * down, "constrained")
-    axes = fig.subplots(down, 4, squeeze=False, subplot_kw={"projection": "polar"})
+    num_rows = math.ceil(len(angles) / 4)
+    fig = new_figure(2 * num_rows, "constrained")
+    axes = fig.subplots(num_rows, 4, squeeze=False, subplot_kw={"projection": "polar"})
     for ax in axes.flat[len(angles) :]:
         ax.axis("off")
     for i, (ax, hands) in enumerate(zip(axes.flat, angles)):

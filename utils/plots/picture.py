@@ -102,8 +102,8 @@ class Picture:
     def _add(self, kind, *args, **style):
         for part in {"color", "facecolor", "edgecolor"} & style.keys():
             if self.is_pale and style[part] != "none":
-                paler = tuple(0.3 * np.array(to_rgb(style[part])) + 0.7)
-                style[part] = INK[None] if kind is Text else paler
+                pale_color = tuple(0.3 * np.array(to_rgb(style[part])) + 0.7)
+                style[part] = INK[None] if kind is Text else pale_color
         self.marks.append(partial(kind, *args, **style))
 
     def write(self, x, y, text, size=LABEL, color="black", **style):
@@ -113,9 +113,9 @@ class Picture:
             self._add(Text, x, y, text, fontsize=size, color=color, **style)
 
     def _add_box(self, box, rounding=0, **style):
-        place = (box.x, box.y), box.width, box.height
+        corner_and_size = (box.x, box.y), box.width, box.height
         shape = f"round,pad=0,rounding_size={rounding}" if rounding else "square,pad=0"
-        self._add(FancyBboxPatch, *place, boxstyle=shape, **style)
+        self._add(FancyBboxPatch, *corner_and_size, boxstyle=shape, **style)
 
     def _add_sentence(self, sentence):
         if sentence.strip():

@@ -65,8 +65,8 @@ def _to_tensor(values):
 def to_finite(values, what, ndim=0, log=None):
     """Return a NumPy copy of finite numbers; with `log`, as in "log_x", above 0."""
     array = to_array(values, what, ndim)
-    wrong = array[~np.isfinite(array)]
-    require.that(not wrong.size, "finite numbers", *wrong[:1], where=what)
+    unusable = array[~np.isfinite(array)]
+    require.that(not unusable.size, "finite numbers", *unusable[:1], where=what)
     is_drawn = not log or (array > 0).all()
     require.that(is_drawn, f"numbers above 0 for {log}", array.min(), where=what)
     return array
@@ -116,8 +116,8 @@ def format_number(value, digits=2):
 
 def num_digits(values):
     """Return the decimals that values are written with: none if all are whole."""
-    known = np.asarray(values)[np.isfinite(values)]
-    return 0 if (known == known.round()).all() else 2
+    finite_values = np.asarray(values)[np.isfinite(values)]
+    return 0 if (finite_values == finite_values.round()).all() else 2
 
 
 @functools.lru_cache(maxsize=4096)
@@ -131,14 +131,14 @@ def text_width(text, size=LABEL, weight="normal"):
 
 def shorten(text, width):
     """Return the text, cut to about `width` inches."""
-    needed = text_width(text)
-    return text if needed <= width else f"{text[: int(len(text) * width / needed)]}…"
+    full = text_width(text)
+    return text if full <= width else f"{text[: int(len(text) * width / full)]}…"
 
 
 def wrap(text, width, size=LABEL, weight="normal"):
     """Return the text broken into lines of at most `width` inches."""
-    needed = text_width(text, size, weight) + 0.01
-    return textwrap.fill(text, max(8, int(len(text) * 0.97 * width / needed)))
+    full_width = text_width(text, size, weight) + 0.01
+    return textwrap.fill(text, max(8, int(len(text) * 0.97 * width / full_width)))
 
 
 def describe(kind, title, *sentences):

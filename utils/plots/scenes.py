@@ -38,7 +38,7 @@ MATRICES = {
     "key": [[0.0, 1], [0, 0], [1, 0], [0, 0]],
     "value": [[2.0, 1], [0, 0], [0, 3], [0, 0]],
 }
-WAY = {  # from a text to the next token: a name, and the notebooks that explain it
+PIPELINE = {  # from a text to the next token: a name, and the notebooks that explain it
     **{"tokens": "01", "embeddings": "02", "positions": "02, 10", "blocks × L": "08"},
     **{"logits": "08", "next token": "08"},
 }
@@ -47,7 +47,7 @@ WAY = {  # from a text to the next token: a name, and the notebooks that explain
 @scene
 def machine(picture):
     """Draw the way of a text to its next token, and below it a head of attention."""
-    start = _draw_way(picture).bottom
+    start = _draw_pipeline(picture).bottom
     ground = _draw_head(picture, 1.2)
     picture.wire(start, (start[0], ground.y), head=False, dashed=True)
 
@@ -55,7 +55,7 @@ def machine(picture):
 @scene
 def way(picture):
     """Draw the way of a text to its next token, without what is inside the blocks."""
-    blocks = _draw_way(picture)
+    blocks = _draw_pipeline(picture)
     text = "in each: attention, 03 to 06"
     picture.note((blocks.middle[0], blocks.bottom[1] + 0.15), text, align="center")
 
@@ -66,10 +66,10 @@ def opened_head(picture):
     _draw_head(picture, 0.35, finished=False)
 
 
-def _draw_way(picture):
-    """Draw the boxes of `WAY` in a row, and return that of the blocks."""
+def _draw_pipeline(picture):
+    """Draw the boxes of `PIPELINE` in a row, and return that of the blocks."""
     x, boxes = 0.05, []
-    for name, numbers in WAY.items():
+    for name, numbers in PIPELINE.items():
         boxes.append(picture.block((x, 0.25), name))
         picture.note((boxes[-1].middle[0], 0.12), numbers, align="center")
         x += boxes[-1].width + 0.22
@@ -101,8 +101,8 @@ def _draw_head(picture, top, finished=True):
     context = weights @ vectors["value"]
     if not finished:
         weights, context = (
-            [[format_number(v, 2) for v in found[0]], ["?", "?"]]
-            for found in (weights, context)
+            [[format_number(v, 2) for v in matrix_rows[0]], ["?", "?"]]
+            for matrix_rows in (weights, context)
         )
     score = picture.sign((4.5, top + 1.2), "×")
     for role in ("query", "key"):
@@ -772,12 +772,12 @@ def who_holds(picture, *stages):
         lacks. Owners are 0 or 1 for a process, 4 for both, 5 for what is complete,
         and broadcast to the array.
     """
-    x, before = 0.2, None
-    held, links = [_held_texts(*stage) for stage in stages[::2]], [*stages[1::2], ""]
-    cells = [max(0.33, 0.14 + max(map(text_width, texts.flat))) for texts, _ in held]
-    sizes = [(w * t.shape[2], LINE * t.shape[1]) for w, (t, _) in zip(cells, held)]
-    alone = [text_width(link, NAME) * link.endswith("→") for link in links]
-    gap = (WIDTH - 0.4 - sum(alone) - sum(w for w, _ in sizes)) / (len(held) - 1)
+    x, previous = 0.2, None
+    grids, links = [_grid_texts(*stage) for stage in stages[::2]], [*stages[1::2], ""]
+    cells = [max(0.33, 0.14 + max(map(text_width, texts.flat))) for texts, _ in grids]
+    sizes = [(w * t.shape[2], LINE * t.shape[1]) for w, (t, _) in zip(cells, grids)]
+    link_widths = [text_width(link, NAME) * link.endswith("→") for link in links]
+    gap = (WIDTH - 0.4 - sum(link_widths) - sum(w for w, _ in sizes)) / (len(grids) - 1)
     height = 0.52 + max(h for _, h in sizes)
     tops = 0.3, 1.0 + height  # of the ground of each process
     for rank, top in enumerate(tops):
@@ -788,24 +788,24 @@ def who_holds(picture, *stages):
         picture._add_box(Box(0.1, y - 0.09, 0.18, 0.18), **style)
         style = {"weight": "bold", "ha": "left"}
         picture.write(0.36, y, f"process {rank}", NAME, **style)
-    parts = zip(stages[::2], held, sizes, alone, links)
-    for (name, *_), (texts, owners), size, room, link in parts:
+    columns = zip(stages[::2], grids, sizes, link_widths, links)
+    for (name, *_), (texts, owners), size, room, link in columns:
         top, below = (height - size[1]) / 2 + 0.13, (height - size[1]) / 2 - 0.13
         boxes = [Box(x, tops[0] + top, *size), Box(x, tops[1] + below, *size)]
-        if before:
-            _draw_link(picture, *before, boxes)
+        if previous:
+            _draw_link(picture, *previous, boxes)
         picture.write(boxes[0].top[0], 0.14, name, NAME, weight="bold")
         for box, *part in zip(boxes, texts, owners):
             _draw_cells(picture, replace(box, rows=len(part[0])), *part)
         rows = [[" ".join(v or "hidden" for v in row) for row in t] for t in texts]
         lines = [f"process {rank} {' / '.join(row)}" for rank, row in enumerate(rows)]
         picture._add_sentence(f"{name}: {'; '.join(lines)}")
-        before, x = (link, boxes), x + size[0] + room + gap
-    owners = {owner for _, owners in held for owner in owners.flat}
+        previous, x = (link, boxes), x + size[0] + room + gap
+    owners = {owner for _, owners in grids for owner in owners.flat}
     _draw_owner_legend(picture, owners, tops[1] + height + 0.12)
 
 
-def _held_texts(_, values, owners):
+def _grid_texts(_, values, owners):
     """Return the numbers of two processes as texts, and whose they are, (2, n, m)."""
     values = np.asarray(values, dtype=float)
     values = np.broadcast_to(values, (2, *values.shape[-2:]))
@@ -841,9 +841,9 @@ def _draw_link(picture, text, starts, ends):
             picture.write(x, y - 0.16, label, NAME, color=INK[None])
         return
     left, right = starts[0].at(0.7, 0)[0], ends[0].at(0.3, 0)[0]
-    above, below = starts[0].bottom[1], starts[1].y
+    upper, lower = starts[0].bottom[1], starts[1].y
     half = max(right - left + 0.4, text_width(label, NAME, "bold") + 0.4) / 2
-    pill = Box((left + right) / 2 - half, (above + below) / 2 - 0.15, 2 * half, 0.3)
+    pill = Box((left + right) / 2 - half, (upper + lower) / 2 - 0.15, 2 * half, 0.3)
     for start, end, side in zip(starts, ends, (0, 1)):
         edge = pill.at(0, side)[1]
         picture.wire((left, start.at(0, 1 - side)[1]), (left, edge), "score")

@@ -76,11 +76,11 @@ def merges(text: str, merges: dict):
     text: at most 40 ASCII characters
     merges: 3 to 11 of them, from a pair of ids to its new id, in their order
     """
-    known, rows = {}, []
+    merges_so_far, rows = {}, []
     for number, pair in enumerate([None, *merges]):
         if pair:
-            known[pair] = merges[pair]
-        ids = encode_bpe(text, known)
+            merges_so_far[pair] = merges[pair]
+        ids = encode_bpe(text, merges_so_far)
         name = "bytes"
         sentence = f"Every byte is a piece of its own, which makes {len(ids)} pieces."
         if pair:
@@ -128,16 +128,16 @@ def compare_share_mix(words, followed: int, x: Tensor, output: str = "x"):
     output: the role of the context vector
     """
     names, scores = to_names(words, len(x), "words"), x @ x[followed]  # (T,)
-    weights, (first, *others), whole = scores.softmax(dim=0), names, len(names)
+    weights, (first, *other_names), count = scores.softmax(dim=0), names, len(names)
     parts = weights[:, None] * x  # (T, d)
     shares = [f"{format_number(w)} of {name}" for w, name in zip(weights, names)]
     score, context = format_number(scores[0]), _vector(parts.sum(dim=0))
     states = {  # how many words have been compared and mixed
         (1, None): f"Compare {names[followed]} with {first}: the score is {score}.",
-        (whole, None): f"Compare it in the same way with {_listed(others)}.",
-        (whole, 0): "Share out: the softmax turns scores into weights, which sum to 1.",
-        (whole, 1): f"Mix: take {shares[0]}.",
-        (whole, whole): f"Mix: {_listed(shares)} add up to {context}.",
+        (count, None): f"Compare it in the same way with {_listed(other_names)}.",
+        (count, 0): "Share out: the softmax turns scores into weights, which sum to 1.",
+        (count, 1): f"Mix: take {shares[0]}.",
+        (count, count): f"Mix: {_listed(shares)} add up to {context}.",
     }
     for (compared, mixed), text in states.items():
         table = _WordTable(names, followed, x)
@@ -232,16 +232,16 @@ def attention(words, features, x: Tensor, head, meanings):
     rows |= {"weight": 2.78, f"values\n{giving}": 3.28, f"context\n{giving}": 3.8}
     lanes = {"x": 0.89} | dict(zip([*LANES][1:], rows.values()))
     scores = others[0] @ query[2]
-    best, weights = words[scores.argmax()], scores.softmax(dim=0)
+    best_word, weights = words[scores.argmax()], scores.softmax(dim=0)
     query_text, context_text = (
         ", ".join(map(_short, v)) for v in (query[2], weights @ others[1])
     )
     states = {
         "keys": f"{last} asks with the query ({query_text}), and each word shows "
         "its key.",
-        "score": f"Compare: the key of {best} fits best, with the score "
+        "score": f"Compare: the key of {best_word} fits best, with the score "
         f"{scores.max():.0f}.",
-        "weight": f"Share out: {best} gets the weight {weights.max():.2f}.",
+        "weight": f"Share out: {best_word} gets the weight {weights.max():.2f}.",
         "context": f"Mix the values: {last} gets the context vector ({context_text}).",
     }
     for until, text in states.items():
@@ -272,11 +272,11 @@ def rotate_query(query: Tensor, keys: Tensor, values: Tensor, names):
     """
     names, outputs = to_names(names, len(keys), "names"), []
     for angle in range(0, 105, 15):
-        turned = _rotated(query, math.radians(angle))
-        weights = (keys @ turned).softmax(dim=0)  # (3,)
+        rotated_query = _rotated(query, math.radians(angle))
+        weights = (keys @ rotated_query).softmax(dim=0)  # (3,)
         outputs.append(weights @ values)
         picture = Picture()
-        _draw_keys(picture, turned, keys, names)
+        _draw_keys(picture, rotated_query, keys, names)
         _draw_values(picture, weights, values, names, outputs)
         picture.note((3.6, 0.12), "weights", align="center", bold=True)
         style = {"rows": names, "centred": True, "cell": 0.6}
@@ -838,28 +838,28 @@ def turns(source: str, target: str, weights=None):
     weights: (T, S), how much of each encoded vector a turn finds, both with
         `<end>`; without them each turn finds the encoder's one vector
     """
-    words, written = (f"{text} <end>".split() for text in (source, target))
-    found = ["finds the one vector"] * len(written)
+    words, target_words = (f"{text} <end>".split() for text in (source, target))
+    retrievals = ["finds the one vector"] * len(target_words)
     if weights is not None:
         weights = torch.as_tensor(weights)
         size = tuple(weights.shape)
-        is_valid = size == (len(written), len(words))
+        is_valid = size == (len(target_words), len(words))
         require.that(is_valid, "weights (T, S)", size)
-        seen = [[w for w, share in zip(words, row) if share >= 0.25] for row in weights]
-        found = [
-            f"s{DIGITS[t]} finds {' and '.join(some)}" for t, some in enumerate(seen)
+        hits = [[w for w, share in zip(words, row) if share >= 0.25] for row in weights]
+        retrievals = [
+            f"s{DIGITS[t]} finds {' and '.join(names)}" for t, names in enumerate(hits)
         ]
-    for t, (read, word) in enumerate(zip(["<start>", *written], written)):
-        picture = _draw_turns(words, written[: t + 1], len(written), weights)
-        yield picture, f"Turn {t + 1}: {found[t]}, reads {read} and writes {word}."
+    for t, (read, word) in enumerate(zip(["<start>", *target_words], target_words)):
+        picture = _draw_turns(words, target_words[: t + 1], len(target_words), weights)
+        yield picture, f"Turn {t + 1}: {retrievals[t]}, reads {read} and writes {word}."
 
 
 DIGITS = "₀₁₂₃₄₅₆₇₈₉"
 
 
-def _draw_turns(words, written, num_turns, weights):
+def _draw_turns(words, target_words, num_turns, weights):
     """Draw the encoder and the turns so far, with numbers at the last one."""
-    picture, first, asks = Picture(), 0.42, weights is not None
+    picture, first, has_attention = Picture(), 0.42, weights is not None
     vector = picture.grid((first - 0.15, 2.55), [["s₀"]], "value", cell=0.3)
     sources, columns = [], torch.linspace(1.3, WIDTH - 0.5, len(words)).tolist()
     for x, word in zip(columns, words):
@@ -871,31 +871,31 @@ def _draw_turns(words, written, num_turns, weights):
     encoder = picture.block((0.9, 3.05), "encoder: a GRU, both ways", size=size)
     picture.wire(encoder.left, vector.bottom, turn=first)
     last = picture.word((first, 0.3), "<start>")
-    ask, state = (first, 1.69), None
+    query, state = (first, 1.69), None
     columns = torch.linspace(1.3, WIDTH - 0.5, num_turns).tolist()
-    for t, (x, word) in enumerate(zip(columns, written)):
-        found = picture.grid((x - 0.15, 1.55), [[""]], "value", cell=0.3)
+    for t, (x, word) in enumerate(zip(columns, target_words)):
+        context = picture.grid((x - 0.15, 1.55), [[""]], "value", cell=0.3)
         place, size = (x - 0.22, 0.85), (0.44, 0.32)
         new = picture.block(place, f"s{DIGITS[t + 1]}", size=size)
         box = picture.word((x, 0.3), word, lit=True)
-        if asks:
-            picture.wire(ask, found.left, "query", turn=ask[0])
+        if has_attention:
+            picture.wire(query, context.left, "query", turn=query[0])
             for source, weight in zip(sources, weights[t]):
-                picture.wire(source.top, found.bottom, "value", weight=float(weight))
+                picture.wire(source.top, context.bottom, "value", weight=float(weight))
         else:
             bus = (first, 2.2), (x, 2.2)
-            picture.wire(vector.top, found.bottom, "value", via=bus)
+            picture.wire(vector.top, context.bottom, "value", via=bus)
         if state is None:
             picture.wire(vector.top, new.left, "value", turn=first)
         else:
             picture.wire(state.right, new.left)
-        picture.wire(found.top, new.bottom, "value")
+        picture.wire(context.top, new.bottom, "value")
         picture.wire(last.at(0.85, 1), new.at(0.1, 0))
         picture.wire(new.top, box.bottom)
-        before, last, state, ask = last, box, new, new.at(0.95, 1)
-    between = (before.at(0.85, 1)[0] + new.x) / 2
-    numbered = [(between, 1.69)] * asks + [(x - 0.28, 1.45)]
-    for number, place in enumerate([*numbered, (between, 0.65), (x + 0.2, 0.65)], 1):
+        previous, last, state, query = last, box, new, new.at(0.95, 1)
+    middle_x = (previous.at(0.85, 1)[0] + new.x) / 2
+    places = [(middle_x, 1.69)] * has_attention + [(x - 0.28, 1.45)]
+    for number, place in enumerate([*places, (middle_x, 0.65), (x + 0.2, 0.65)], 1):
         picture.step(place, number)
     return picture
 
@@ -922,10 +922,10 @@ def write_state(names, keys: Tensor, values: Tensor, correction: Tensor):
         table.shelf(box, "", "memory")
         return table, box
 
-    def add(name, key, value, what="value"):
+    def add(name, key, value, value_name="value"):
         change = torch.outer(key, value)
         table, box = draw(state + change, "new state")
-        vectors = {"key": (key[:, None], f"{name}'s key"), "value": (value, what)}
+        vectors = {"key": (key[:, None], f"{name}'s key"), "value": (value, value_name)}
         for role, (numbers, text) in vectors.items():
             table.put("middle", role, numbers, role, 0.6, name=text)
         part = table.put("middle", "change", change, "value", 0.6, name="added")
@@ -938,15 +938,15 @@ def write_state(names, keys: Tensor, values: Tensor, correction: Tensor):
         table, state = add(name, key, value)
         sentence = f"Write: the outer product of {name}'s key and value is added to "
         yield table, f"{sentence}the state."
-    name, key, known = names[0], keys[0], keys[0] @ state
+    name, key, reading = names[0], keys[0], keys[0] @ state
     table, box = draw(state, "state")
     start = table.put("top", "state", key, "key", 0.6, name=f"{name}'s key")
     table.wire(start.bottom, (start.bottom[0], box.y - 0.3), "key")
-    end = table.put("middle", "change", known, "output", 0.6, name="returned")
+    end = table.put("middle", "change", reading, "output", 0.6, name="returned")
     table.wire(box.left, end.right, "value")
-    yield table, f"Read: {name}'s key reads the state and returns {_vector(known)}."
-    table, _ = add(name, key, correction - known, "difference")
-    sentence = f"Correct: {name}'s key reads {_vector(known)}, and the difference to "
+    yield table, f"Read: {name}'s key reads the state and returns {_vector(reading)}."
+    table, _ = add(name, key, correction - reading, "difference")
+    sentence = f"Correct: {name}'s key reads {_vector(reading)}, and the difference to "
     yield table, f"{sentence}{_vector(correction)} is added."
 
 
@@ -961,39 +961,39 @@ def ring_all_reduce():
     colour of their own. A process forgets what it sends on before it is complete.
     """
     ranks, takers = torch.arange(4), torch.arange(1, 5) % 4
-    own = 10 ** ranks[:, None] * torch.arange(1, 5)  # a row for each process
-    held, is_held = own.clone(), torch.ones_like(own) > 0
+    partial_sums = 10 ** ranks[:, None] * torch.arange(1, 5)  # a row for each process
+    numbers, is_held = partial_sums.clone(), torch.ones_like(partial_sums) > 0
     owner = ranks[:, None].repeat(1, 4)
     first = "Each process has four partial results; follow the last one of process 0."
-    yield _draw_ring(held, is_held, owner), first
+    yield _draw_ring(numbers, is_held, owner), first
     ends = {2: ": the sum is complete", 5: ", and all have all sums"}
     for turn in range(6):
         is_adding = turn < 3  # then complete sums are passed on
         share = (ranks - 1 - turn) % 4  # that each process sends
-        sent = held[ranks, share]
-        held[takers, share] = sent + is_adding * own[takers, share]
+        messages = numbers[ranks, share]
+        numbers[takers, share] = messages + is_adding * partial_sums[takers, share]
         is_held[takers, share] = True
         is_held[ranks, share] = not is_adding
         owner[takers, share] = takers if turn < 2 else SUMMED
         giver, taker = turn % 4, (turn + 1) % 4
-        text = f"Turn {turn + 1}: process {giver} sends {sent[giver]:,} to process "
-        adds = f", which adds its own {own[taker, -1]:,}" if is_adding else ""
-        text += f"{taker}{adds}{ends.get(turn, '')}."
-        yield _draw_ring(held, is_held, owner, sent), text
+        text = f"Turn {turn + 1}: process {giver} sends {messages[giver]:,} to process "
+        extra = f", which adds its own {partial_sums[taker, -1]:,}" if is_adding else ""
+        text += f"{taker}{extra}{ends.get(turn, '')}."
+        yield _draw_ring(numbers, is_held, owner, messages), text
 
 
-def _draw_ring(held, is_held, owner, sent=()):
+def _draw_ring(numbers, is_held, owner, messages=()):
     """Draw four processes, and what each has just sent to the next."""
     rows = {"name": 0.35, "top": 0.35, "gap": 0.9, "bottom": 0.35, "": 0.4}
     table, boxes = Table(rows, {"left": 2.4, "middle": 1.2, "right": 2.4}), []
     ring = ("top", "left"), ("top", "right"), ("bottom", "right"), ("bottom", "left")
     for rank, corner in enumerate(ring):
         style = {"owner": owner[rank][None], "mask": is_held[rank]}
-        box = table.put(*corner, held[rank], None, 0.58, **style)
+        box = table.put(*corner, numbers[rank], None, 0.58, **style)
         y = box.y - 0.15 if corner[0] == "top" else box.bottom[1] + 0.17
         table.note((box.top[0], y), f"process {rank}", align="center", bold=True)
         boxes.append(box)
-    for number, start, end in zip(sent, boxes, [*boxes[1:], boxes[0]]):
+    for number, start, end in zip(messages, boxes, [*boxes[1:], boxes[0]]):
         table.wire(start, end, text=f"{number:,}")
     x, y = table.at("gap", "middle")
     style = {"facecolor": OWNERS[SUMMED], "edgecolor": "white"}
@@ -1073,18 +1073,18 @@ def ring_attention(exponentials, values):
         origin = (ranks - turn) % size  # whose key and value each process has
         key = origin[0]
         if turn:
-            before = (origin + 1) % size
-            table = _draw_keys_in_ring(values, before, totals)
-            sentence = f"Process 0 passes {names[before[0]]} on to process 1, and gets "
+            prior = (origin + 1) % size
+            table = _draw_keys_in_ring(values, prior, totals)
+            sentence = f"Process 0 passes {names[prior[0]]} on to process 1, and gets "
             yield table, f"{sentence}{names[key]} from process {size - 1}."
         now = exponentials[ranks, origin]
         exponential, value = _short(now[0]), _short(values[key])
-        starts = [f"{_short(total)} + " if turn else "" for total in totals[0]]
+        terms = [f"{_short(total)} + " if turn else "" for total in totals[0]]
         totals = totals + torch.stack((now * values[origin], now), dim=1)
         products, total = map(_short, totals[0])
         sentence = f"Process 0 holds {names[key]}, computes the exponential "
-        sentence += f"{exponential}, and its sums become {starts[0]}{exponential} × "
-        sentence += f"{value} = {products} and {starts[1]}{exponential}"
+        sentence += f"{exponential}, and its sums become {terms[0]}{exponential} × "
+        sentence += f"{value} = {products} and {terms[1]}{exponential}"
         sentence += f" = {total}" if turn else ""
         outputs = None
         if turn == size - 1:
@@ -1101,7 +1101,7 @@ def _draw_keys_in_ring(values, origin, totals, now=None, outputs=None):
     """
     rows = {"name": 0.3, "held": 0.45, "gap": 0.3, "query": 0.5}
     rows |= {"now": 0.5, "sum": 0.5, "exp": 0.5, "out": 0.5}
-    size, held = len(values), []
+    size, pairs = len(values), []
     table = Table(rows, {"": 1.5} | dict.fromkeys(range(size), 5.2 / size))
     labels = {"held": "moves: key, value", "query": "stays: query"}
     labels |= {"now": "computes: exponential", "sum": "a: sum of products"}
@@ -1116,13 +1116,13 @@ def _draw_keys_in_ring(values, origin, totals, now=None, outputs=None):
     for rank, chunk in enumerate(origin.tolist()):
         table.head("name", rank, f"process {rank}")
         pair, owner = [f"key {chunk}", _short(values[chunk])], [[chunk] * 2]
-        held.append(table.put("held", rank, pair, None, 0.58, owner=owner))
+        pairs.append(table.put("held", rank, pair, None, 0.58, owner=owner))
         table.put("query", rank, [f"query {rank}"], "query", 0.8)
         for row, role, numbers in cells:
             if numbers is not None:
                 table.put(row, rank, [_short(numbers[rank])], role, 0.8)
     if now is None:
-        table.chain(*held)
-        (x, y), low = held[-1].bottom, held[-1].bottom[1] + 0.22
-        table.wire((x, y), held[0].bottom, via=[(x, low), (held[0].bottom[0], low)])
+        table.chain(*pairs)
+        (x, y), low = pairs[-1].bottom, pairs[-1].bottom[1] + 0.22
+        table.wire((x, y), pairs[0].bottom, via=[(x, low), (pairs[0].bottom[0], low)])
     return table

@@ -113,8 +113,8 @@ def steps(frames, *, title: str) -> None:
     pictures, texts = zip(*frames)
     alt = describe(f"Picture in {count} states", title)
     text = "\n".join([alt, *(f"{i}. {line}" for i, line in enumerate(texts, 1))])
-    drawn = [picture.draw() for picture in pictures]
-    images = draw_images(drawn, title, DRAWING_COLORS)
+    figures = [picture.draw() for picture in pictures]
+    images = draw_images(figures, title, DRAWING_COLORS)
     *others, last = images
     others = [f'"data:image/webp;base64,{encode(image, "webp")}"' for image in others]
     name = hashlib.sha256("".join([*others, text]).encode()).hexdigest()[:8]

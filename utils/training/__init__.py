@@ -278,9 +278,9 @@ class _TrainingState:
 
     def require_finite_losses(self):
         losses = self.losses[: self.step + 1]  # the last of them may still be 0
-        wrong = (~losses.isfinite()).nonzero().flatten().tolist()
-        if wrong:
-            received = f"{losses[wrong[0]].item()} in step {wrong[0]}"
+        bad_steps = (~losses.isfinite()).nonzero().flatten().tolist()
+        if bad_steps:
+            received = f"{losses[bad_steps[0]].item()} in step {bad_steps[0]}"
             require.refuse("a finite loss in each step", received)
 
     def require_finite_weights(self):
@@ -293,7 +293,7 @@ class _TrainingState:
         if self.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self.device)
         state = {
-            "model": _by_plain_name(self.model.state_dict()),
+            "model": _strip_compiled_prefix(self.model.state_dict()),
             "metadata": self.config.metadata,
             "step": self.step,
             "losses": self.losses[: self.step].clone(),  # a slice would save all
@@ -309,8 +309,8 @@ class _TrainingState:
         path = self.config.checkpoint
         saved = read_checkpoint(path)
         require_equal(self.config.metadata or {}, saved["metadata"], path)
-        names = _by_plain_name({name: name for name in self.model.state_dict()})
-        weights = _by_plain_name(saved["model"])
+        names = _strip_compiled_prefix({name: name for name in self.model.state_dict()})
+        weights = _strip_compiled_prefix(saved["model"])
         weights = {names.get(name, name): weight for name, weight in weights.items()}
         check_shapes(self.model, weights, path)
         step, expected = saved["step"], f"{self.steps} steps or fewer"
@@ -328,7 +328,7 @@ class _TrainingState:
             torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
 
 
-def _by_plain_name(weights):
+def _strip_compiled_prefix(weights):
     """Return a dict whose names are the same for a compiled module and for another."""
     return {name.replace("_orig_mod.", ""): w for name, w in weights.items()}
 

@@ -30,7 +30,7 @@ from utils import require
 from utils.checkpoints import assign_weights, check_config, read_json, read_tensors
 from utils.data import sliding_windows
 from utils.files import DATA, write_atomically
-from utils.model import GPT, generate, next_token_loss, restored_modes
+from utils.model import GPT, generate, next_token_loss, restore_modes
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
 from utils.tokenizer import decode_bpe, encode_bpe, token_bytes, train_bpe
 from utils.training import TrainingConfig, read_checkpoint, to_device, train
@@ -178,30 +178,30 @@ def _parse(arguments):
     options = parser.parse_args(arguments)
     if options.export and not options.checkpoint:
         parser.error("--export needs --checkpoint FILE")
-    given = {f"--{name.replace('_', '-')}": x for name, x in vars(options).items()}
+    values = {f"--{name.replace('_', '-')}": x for name, x in vars(options).items()}
     try:
-        _check(**given)
+        _check(**values)
     except ValueError as error:
         parser.error(str(error))
     unused = {"--tokens", "--temperature"}
     if options.text is None:
-        unused = given.keys() - {"--write", "--export", "--checkpoint"}
+        unused = values.keys() - {"--write", "--export", "--checkpoint"}
         unused -= set() if options.export else {"--tokens", "--temperature", "--seed"}
-    for name, value in given.items():
+    for name, value in values.items():
         if name in unused and value != parser.get_default(name[2:].replace("-", "_")):
             parser.error(f"{name} has no effect here")
     return options
 
 
-def _check(**given):
+def _check(**values):
     """Expect numbers that fit; the names are those of the command, as in its errors."""
     counts = "steps save-every batch context layers merges tokens width".split()
-    require.sizes(**{f"--{name}": given[f"--{name}"] for name in counts})
-    require.divisible(given["--width"], given["--heads"])
-    require.from_zero(**{"--seed": given["--seed"]})
+    require.sizes(**{f"--{name}": values[f"--{name}"] for name in counts})
+    require.divisible(values["--width"], values["--heads"])
+    require.from_zero(**{"--seed": values["--seed"]})
     fractions = "--lr", "--decline", "--dropout"
-    require.number(1, **{name: given[name] for name in fractions})
-    require.number(above_zero=True, **{"--temperature": given["--temperature"]})
+    require.number(1, **{name: values[name] for name in fractions})
+    require.number(above_zero=True, **{"--temperature": values["--temperature"]})
 
 
 def _write_text(options, write):
@@ -241,10 +241,10 @@ def _train_on_text(options, num_processes, write):
     def on_step(losses):
         nonlocal start
         start = start or (time.monotonic(), len(losses))
-        done, left = len(losses) - start[1], options.steps - len(losses)
-        minutes = (time.monotonic() - start[0]) / max(1, done) * left / 60
+        num_done, num_left = len(losses) - start[1], options.steps - len(losses)
+        minutes = (time.monotonic() - start[0]) / max(1, num_done) * num_left / 60
         is_report = len(losses) % options.save_every == 0
-        if left and (is_report or done == 10 and minutes > 1):
+        if num_left and (is_report or num_done == 10 and minutes > 1):
             text = report(losses) if is_report else f"step {len(losses)}"
             write(f"{text}  about {minutes:.0f} minutes left", flush=True)
 
@@ -291,16 +291,16 @@ def _prepare(options):
     """Return the token ids to train on, the held-out ones, and the metadata."""
     if options.checkpoint:
         options.checkpoint.absolute().parent.stat()  # an error names a missing folder
-    parts = [_read_text(options.text)]
+    texts = [_read_text(options.text)]
     if options.held_out:
-        parts.append(_read_text(options.held_out))
+        texts.append(_read_text(options.held_out))
     else:
-        border = len(parts[0]) * 9 // 10
-        parts = [parts[0][:border], parts[0][border:]]
-    text_hash = f"SHA-256 {hashlib.sha256(''.join(parts).encode()).hexdigest()}"
+        border = len(texts[0]) * 9 // 10
+        texts = [texts[0][:border], texts[0][border:]]
+    text_hash = f"SHA-256 {hashlib.sha256(''.join(texts).encode()).hexdigest()}"
     merges = _saved_merges(options, text_hash)
-    merges = merges or train_bpe(_sample(parts[0]), options.merges)
-    ids = [torch.tensor(encode_bpe(part, merges)) for part in parts]
+    merges = merges or train_bpe(_sample(texts[0]), options.merges)
+    ids = [torch.tensor(encode_bpe(text, merges)) for text in texts]
     if min(map(len, ids)) <= options.context:
         raise ValueError(
             f"{options.text} is too short: expected more than --context "
@@ -383,10 +383,10 @@ def held_out_loss(
     require.sizes(batch_size=batch_size)
     stride = max(context_length, len(ids) // 128)
     windows = sliding_windows(ids, context_length, stride)
-    device = next((part.device for part in model.parameters()), ids.device)
+    device = next((t.device for t in model.parameters()), ids.device)
     total = 0.0
-    with restored_modes(model):
+    with restore_modes(model):
         model.eval()
-        for batch in zip(*(part.split(batch_size) for part in windows)):
+        for batch in zip(*(t.split(batch_size) for t in windows)):
             total += next_token_loss(model, to_device(batch, device)) * len(batch[0])
     return total / len(windows[0])

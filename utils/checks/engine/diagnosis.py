@@ -14,10 +14,10 @@ class Mistake:
     """A mistake that the check knows: its diagnosis, and the lines that it changes.
 
     name, text: of its diagnosis; in braces, variables of the wrong function, or {returns}
-    ways: each is a line of the right answer written wrong, or several such lines with
+    variants: each is a line of the right answer written wrong, or several such lines with
         semicolons or newlines between them. If readers get wrong what no line of it
         says, give it such a line, for example `width = query.shape[-1]`
     """
 
-    def __init__(self, name: str, text: str, *ways: str):
-        self.name, self.text, self.ways = name, text, ways
+    def __init__(self, name: str, text: str, *variants: str):
+        self.name, self.text, self.variants = name, text, variants

@@ -10,20 +10,20 @@ from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from torch.overrides import TorchFunctionMode
 
 from utils.checks.engine.diagnosis import Diagnosis
-from utils.checks.engine.guard import attempt, supervised
-from utils.checks.engine.values import Other, agrees, copied, number
+from utils.checks.engine.guard import attempt, supervise
+from utils.checks.engine.values import OpaqueValue, agrees, copy_argument, number
 
 # Shares are equal if they differ by less, five standard deviations of what is dropped.
 NEAR = 0.08
 
 
-def sentences(learned):
+def draw_sentences(learned):
     """Return 64 sentences `(64, 4, D)`, as wide as the module's input."""
     width = getattr(learned.build, "d_in", None) or learned.build.d_model
     return torch.randn(64, 4, width, generator=torch.Generator().manual_seed(0))
 
 
-def fresh(module, learned):
+def rebuild(module, learned):
     """Return a new module of the same class, without the state of earlier runs."""
     return type(module)(*learned.build).eval()
 
@@ -35,7 +35,7 @@ def without_dropout(build):
 
 def no_gradient(module, learned):
     """Name a parameter that changes the output but gets no gradient."""
-    twin, x = fresh(module, learned), sentences(learned)
+    twin, x = rebuild(module, learned), draw_sentences(learned)
     output = twin(x)
     if output.requires_grad:
         output.square().sum().backward()
@@ -49,10 +49,10 @@ def no_gradient(module, learned):
 
 def changes_in_training(module, learned):
     """Name a module whose output depends on the mode, with dropout 0."""
-    build, x = without_dropout(learned.build), sentences(learned)
+    build, x = without_dropout(learned.build), draw_sentences(learned)
     twin = type(module)(*build).eval()
-    right, again, trained = twin(x.clone()), twin(x.clone()), twin.train()(x.clone())
-    if agrees(trained, right) or not agrees(again, right):  # random in both modes
+    first, second, trained = twin(x.clone()), twin(x.clone()), twin.train()(x.clone())
+    if agrees(trained, first) or not agrees(second, first):  # random in both modes
         return None
     if "dropout" not in build._fields:
         return Diagnosis("changes-in-training", "Your output changes in training mode: this exercise asks for no dropout.")  # fmt: skip
@@ -61,8 +61,8 @@ def changes_in_training(module, learned):
 
 def mask_not_a_buffer(module, learned):
     """Name a mask that `.to(device)` forgets, or that an optimizer trains."""
-    for part in fresh(module, learned).modules():
-        for name, value in vars(part).items():
+    for submodule in rebuild(module, learned).modules():
+        for name, value in vars(submodule).items():
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
                 return Diagnosis("mask-not-buffer", f"Your `{name}` is a plain tensor, so it stays behind when the module moves to a GPU: use register_buffer.")  # fmt: skip
     for name, parameter in module.named_parameters():
@@ -73,7 +73,7 @@ def mask_not_a_buffer(module, learned):
 
 def fails_in_half(module, learned):
     """Name a number that float16 cannot hold, such as a fill value of -1e9."""
-    outcome = attempt(fresh(module, learned).half(), sentences(learned).half())
+    outcome = attempt(rebuild(module, learned).half(), draw_sentences(learned).half())
     if "without overflow" not in str(outcome.error):
         return None
     return Diagnosis("too-large-for-float16", "Your code uses a number that float16 can't hold, because its range ends at ±65504, so the forward pass fails after module.half(): hide scores with float('-inf').")  # fmt: skip
@@ -81,42 +81,42 @@ def fails_in_half(module, learned):
 
 def dropout_in_eval(module, learned):
     """Name dropout that stays active in eval mode."""
-    x, twin = sentences(learned), fresh(module, learned)
+    x, twin = draw_sentences(learned), rebuild(module, learned)
     first, second = twin(x.clone()), twin(x.clone())
     if torch.allclose(first, second, equal_nan=True):
         return None
-    apart = number((first - second).abs().max().item())
-    return Diagnosis("dropout-in-eval", f"Your dropout is active in eval mode: two runs on the same input differ by up to {apart}. Use nn.Dropout, which follows the mode; F.dropout needs training=self.training, and dropout_p should be 0 unless self.training.")  # fmt: skip
+    gap = number((first - second).abs().max().item())
+    return Diagnosis("dropout-in-eval", f"Your dropout is active in eval mode: two runs on the same input differ by up to {gap}. Use nn.Dropout, which follows the mode; F.dropout needs training=self.training, and dropout_p should be 0 unless self.training.")  # fmt: skip
 
 
 def dropout_in_training(module, learned):
     """Name what is wrong with the dropout in training mode."""
-    x, p = sentences(learned), learned.build.dropout
+    x, p = draw_sentences(learned), learned.build.dropout
     torch.manual_seed(1)
-    trained, right = module.train()(x.clone()), module.eval()(x.clone())
-    nothing = Diagnosis("dropout-missing", f"Your dropout drops no weights: with dropout {p} each should be 0 with this probability in training mode. Drop entries of the weights, after the softmax.")  # fmt: skip
-    other = Diagnosis("dropout-not-on-weights", "You drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax.")  # fmt: skip
-    if not p or agrees(trained, right):
-        return nothing if p else None
-    before, after = (weights_of(output, x, learned) for output in (right, trained))
-    if before is None or before.isnan().any():  # because of another mistake
+    y_train, y_eval = module.train()(x.clone()), module.eval()(x.clone())
+    none_dropped = Diagnosis("dropout-missing", f"Your dropout drops no weights: with dropout {p} each should be 0 with this probability in training mode. Drop entries of the weights, after the softmax.")  # fmt: skip
+    not_on_weights = Diagnosis("dropout-not-on-weights", "You drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax.")  # fmt: skip
+    if not p or agrees(y_train, y_eval):
+        return none_dropped if p else None
+    w_eval, w_train = (weights_of(y, x, learned) for y in (y_eval, y_train))
+    if w_eval is None or w_eval.isnan().any():  # because of another mistake
         return None
-    if before.shape[1] > 1 and (before.diff(dim=1).abs() < NEAR).all():  # not split
+    if w_eval.shape[1] > 1 and (w_eval.diff(dim=1).abs() < NEAR).all():  # not split
         return None
-    if after is None:
-        return other
-    seen = before > NEAR  # smaller ones can't be told from 0
-    dropped = seen & (after.abs() < NEAR * before)
+    if w_train is None:
+        return not_on_weights
+    visible = w_eval > NEAR  # smaller ones can't be told from 0
+    dropped = visible & (w_train.abs() < NEAR * w_eval)
     if not dropped.any():  # or all are NaN
-        return nothing
-    if drops_together(dropped, seen):
+        return none_dropped
+    if drops_together(dropped, visible):
         return Diagnosis("dropout-together", "Your dropout drops several weights together, such as a whole row, head or sentence: draw for each weight by itself, as nn.Dropout does with all weights, after the softmax.")  # fmt: skip
-    factors = (after / before)[seen & ~dropped]
+    factors = (w_train / w_eval)[visible & ~dropped]
     if factors.max() - factors.min() > NEAR:
-        return other
-    share, factor = (dropped.sum() / seen.sum()).item(), factors.mean().item()
-    if abs(share - p) > NEAR:
-        return Diagnosis("dropout-other-share", f"You drop about {share:.0%} of the weights and multiply the others by {number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {number(1 / (1 - p))}.")  # fmt: skip
+        return not_on_weights
+    drop_share, factor = (dropped.sum() / visible.sum()).item(), factors.mean().item()
+    if abs(drop_share - p) > NEAR:
+        return Diagnosis("dropout-other-share", f"You drop about {drop_share:.0%} of the weights and multiply the others by {number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {number(1 / (1 - p))}.")  # fmt: skip
     if abs(factor - 1 / (1 - p)) > NEAR:
         return Diagnosis("dropout-not-rescaled", f"You drop weights as often as you should, but multiply those that stay by {number(factor)}: with dropout {p} multiply them by 1/(1-p) = {number(1 / (1 - p))}, so that the average stays the same.")  # fmt: skip
     return None
@@ -139,12 +139,12 @@ def weights_of(output, x, learned):
     return weights.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
-def drops_together(dropped, seen):
+def drops_together(dropped, visible):
     """Return whether along an axis all neighbours are dropped together, or none."""
     for axis in range(4):  # sentence, head, query, key
-        if seen.shape[axis] > 1:
-            both = seen.unfold(axis, 2, 1).all(-1)
-            pairs = dropped.unfold(axis, 2, 1)[both]
+        if visible.shape[axis] > 1:
+            is_pair_visible = visible.unfold(axis, 2, 1).all(-1)
+            pairs = dropped.unfold(axis, 2, 1)[is_pair_visible]
             # With p = 0.2, 30 pairs of separate coins agree once in 100,000 times.
             if len(pairs) > 30 and (pairs[:, 0] == pairs[:, 1]).all():
                 return True
@@ -153,13 +153,13 @@ def drops_together(dropped, seen):
 
 def find_facts(trial):
     """Name what the exercise's own facts find, unless a result can't be used."""
-    if not any(isinstance(run.value, Other) for run in trial.runs):
+    if not any(isinstance(run.value, OpaqueValue) for run in trial.runs):
         yield from facts_of(trial.exercise, *trial.answer.fact_arguments())
 
 
 def facts_of(exercise, *arguments):
     """Yield what the facts of an exercise find in an answer."""
-    outcomes = [attempt(supervised()(fact), *arguments) for fact in exercise.facts]
+    outcomes = [attempt(supervise()(fact), *arguments) for fact in exercise.facts]
     yield from filter(None, (outcome.value for outcome in outcomes))
 
 
@@ -182,14 +182,14 @@ def find_lost_gradient(trial):
 
     A result in another form, or of inputs that were changed, has none to compare.
     """
-    exercise, without = trial.exercise, trial.exercise.without
+    exercise, skip = trial.exercise, trial.exercise.without
     is_comparable = trial.is_right and not (trial.changed or trial.diagnoses)
-    if "no-gradient" in without or not is_comparable:
+    if "no-gradient" in skip or not is_comparable:
         return
     call, args = trial.answer.bind(exercise.cases[0])
-    run = attempt(supervised()(_gradients), call, args)
+    run = attempt(supervise()(_gradients), call, args)
     if "inplace operation" in str(run.error):
-        if "changed-in-place" not in without:
+        if "changed-in-place" not in skip:
             yield Diagnosis("changed-in-place", "Your code changes a tensor in place after it was computed with, so training would raise an error: `+=`, `*=`, `x[i] = …` and methods ending in `_` do that. Make a new tensor, as in x = x + 1.")  # fmt: skip
         return
     got = run.value or [()] * len(args)
@@ -202,11 +202,11 @@ def find_lost_gradient(trial):
 
 def _gradients(function, args):
     """Return for each argument the gradients of the sum of all squares, in a tuple."""
-    given = [*map(copied, args)]
-    leaves = [[x.requires_grad_() for x in _floats(arg)] for arg in given]
-    loss = sum(x.square().sum() for x in _floats(function(*given)))
+    inputs = [*map(copy_argument, args)]
+    leaves = [[x.requires_grad_() for x in _floats(arg)] for arg in inputs]
+    loss = sum(x.square().sum() for x in _floats(function(*inputs)))
     options = {"allow_unused": True, "retain_graph": True}
-    return [torch.autograd.grad(loss, own, **options) if own else () for own in leaves]
+    return [torch.autograd.grad(loss, xs, **options) if xs else () for xs in leaves]
 
 
 def _floats(value):
@@ -234,10 +234,10 @@ class Shapes(TorchFunctionMode):
         self.sizes = set()
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        if isinstance(made, torch.Tensor):
-            self.sizes.add(made.numel())
+        output = function(*args, **(kwargs or {}))
+        if isinstance(output, torch.Tensor):
+            self.sizes.add(output.numel())
         if function is torch_attention:
             query, key, *_ = [*args, *(kwargs or {}).values()]
             self.sizes.add(query.shape[-2] * key.shape[-2])
-        return made
+        return output

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch._tensor_str import PRINT_OPTS
 
-from utils.checks.engine.values import agrees, clean, copied, same_input
+from utils.checks.engine.values import agrees, clean, copy_argument, same_input
 
 SECONDS = 3.0  # of the processor's time, for one call of an answer
 PATIENCE = 30.0  # seconds of any kind until a line says that the call still runs
@@ -42,7 +42,7 @@ class Run:
     value: object = None
     error: BaseException | None = None
     where: str = ""  # the reader's line that raised it, between its neighbours
-    changed: int | None = None  # position of the first argument that was changed
+    changed_arg: int | None = None  # position of the first argument that was changed
     case: object = None  # of an exercise; what follows is about it
     args: tuple = ()  # of the right answer; for a module, `learned` is first
     expected: object = None
@@ -73,11 +73,11 @@ class Run:
 
 def attempt(function, *args):
     """Call `function` on copies of `args` and return the `Run` in any case."""
-    copies = [copied(arg) for arg in args]
+    copies = [copy_argument(arg) for arg in args]
     try:
         value = function(*copies)
         changed = [i for i, arg in enumerate(args) if not same_input(arg, copies[i])]
-        return Run(value, changed=min(changed, default=None))
+        return Run(value, changed_arg=min(changed, default=None))
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
         run = Run(error=error, where=line_of(error))
         if isinstance(error, NeverEnds):
@@ -87,7 +87,7 @@ def attempt(function, *args):
 
 
 @contextmanager
-def supervised():
+def supervise():
     """Stop a reader's code if it takes too long, and undo the settings it changes.
 
     A second thread raises `NeverEnds` in this one. It looks at the processor's time,
@@ -109,7 +109,7 @@ def supervised():
                 end = math.inf
 
     watcher = threading.Thread(target=watch, daemon=True)
-    with unchanged(SETTINGS):
+    with restore_on_exit(SETTINGS):
         watcher.start()
         try:
             yield
@@ -118,7 +118,7 @@ def supervised():
             watcher.join()  # so that it raises nothing later
 
 
-def seeded(function, args):
+def run_seeded(function, args):
     """Attempt to call `function` from one fixed random state; clean what it returns."""
     torch.default_generator.manual_seed(789)  # the processor's alone, not the GPU's
     random.seed(789)
@@ -149,7 +149,7 @@ ONE_CHECK = threading.RLock()  # because settings are global
 
 
 @contextmanager
-def unchanged(settings):
+def restore_on_exit(settings):
     """Put settings back when the block ends, NumPy's and the current folder as well."""
     before = [read() for read, _ in settings]
     try:
@@ -161,12 +161,12 @@ def unchanged(settings):
 
 
 @contextmanager
-def untouched():
+def isolate_session():
     """Put the random state and all settings back when the block ends.
 
     One thread at a time may be in the block. In it, `torch.compile` compiles nothing.
     """
-    with ONE_CHECK, unchanged(SETTINGS + RANDOM_STATES), _eager(), _on_the_cpu():
+    with ONE_CHECK, restore_on_exit(SETTINGS + RANDOM_STATES), _eager(), _on_the_cpu():
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         torch.set_num_threads(1)  # for small tensors the others only wait
@@ -190,9 +190,9 @@ def line_of(error):
         file = frame.f_code.co_filename
         if not file.startswith(LIBRARIES):
             lines = linecache.getlines(file)
-            near = range(max(0, number - 2), min(len(lines), number + 1))
-            shown = textwrap.dedent("".join(lines[i].rstrip() + "\n" for i in near))
-            marks = ("> " if i == number - 1 else "  " for i in near)
-            pairs = zip(marks, shown.splitlines())
+            span = range(max(0, number - 2), min(len(lines), number + 1))
+            excerpt = textwrap.dedent("".join(lines[i].rstrip() + "\n" for i in span))
+            marks = ("> " if i == number - 1 else "  " for i in span)
+            pairs = zip(marks, excerpt.splitlines())
             return "\n".join(mark + line for mark, line in pairs if line)
     return ""

@@ -18,10 +18,10 @@ from utils.checks.engine.values import agrees, safe_text
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
-    """One way to make a mistake.
+class Variant:
+    """A mistake as readers may write it, in one of several ways.
 
-    function: whose lines are replaced, the right answer or `returned.form`
+    function: whose lines are replaced, the right answer or `returned.as_is`
     lines: what a line assigns (or "return") -> the line that replaces it, parsed
     """
 
@@ -33,43 +33,43 @@ class Way:
     def name(self):
         return self.mistake.name
 
-    def goes_with(self, other):
+    def is_compatible_with(self, other):
         """Return whether both can be made in one answer, in different lines."""
         is_elsewhere = self.function is not other.function
         return is_elsewhere or self.lines.keys().isdisjoint(other.lines)
 
 
-def read_ways(function, mistakes: list[Mistake]) -> list[Way]:
-    """Return all ways of these mistakes; raise ValueError if one doesn't fit.
+def read_variants(function, mistakes: list[Mistake]) -> list[Variant]:
+    """Return the variants of these mistakes; raise ValueError if one doesn't fit.
 
-    >>> no_pair = Mistake("no-pair", "Return both.", "chosen = 1; returned = 2")
-    >>> [[*way.lines] for way in read_ways(returned.form, [no_pair])]
-    [['chosen', 'returned']]
+    >>> no_pair = Mistake("no-pair", "Return both.", "parts = 1; output = 2")
+    >>> [[*v.lines] for v in read_variants(returned.as_is, [no_pair])]
+    [['parts', 'output']]
     """
-    ways, names = [], _names(_read(function))
+    variants, names = [], _names(_read(function))
     for mistake in mistakes:
-        for code in mistake.ways:
+        for code in mistake.variants:
             lines = {_assigned(line): line for line in ast.parse(code).body}
             if None in lines:
                 raise ValueError(f"expected `name = …` or `return …`, got `{code}`")
             for name in lines.keys() - names:
                 raise ValueError(f"expected a name of {function.__name__}, got `{name}`")  # fmt: skip
-            ways.append(Way(mistake, function, lines))
-    return ways
+            variants.append(Variant(mistake, function, lines))
+    return variants
 
 
-def apply_ways(right, *ways):
-    """Return the right answer, a function, with the lines of these ways.
+def apply_variants(right, *variants):
+    """Return the right answer, a function, with the lines of these variants.
 
-    A line of a way replaces every line that assigns the same name. If the name is a
+    A line of a variant replaces every line that assigns the same name. If the name is a
     parameter, it is put at the top of the function. A call fills the dict `variables`.
     """
-    answer = _rewrite(right, *(way for way in ways if way.function is right))
-    form = _rewrite(returned.form, *(way for way in ways if way.function is not right))
+    answer = _rewrite(right, *(v for v in variants if v.function is right))
+    wrap = _rewrite(returned.as_is, *(v for v in variants if v.function is not right))
 
     def mistaken(*args, variables=None):
         variables = {} if variables is None else variables
-        return form(answer(*args, _variables=variables), _variables={})
+        return wrap(answer(*args, _variables=variables), _variables={})
 
     return mistaken
 
@@ -82,9 +82,9 @@ def recorded(*, _variables):
 
 
 @lru_cache(maxsize=256)  # of pairs, those with one mistake in common follow each other
-def _rewrite(function, *ways):
-    """Return a function with the lines of these ways, which records its variables."""
-    lines = {name: line for way in ways for name, line in way.lines.items()}
+def _rewrite(function, *variants):
+    """Return a function with the lines of variants, which records its variables."""
+    lines = {name: line for variant in variants for name, line in variant.lines.items()}
     definition, record = copy(_read(function)), copy(RECORDED.body[0])
     definition.args = copy(definition.args)
     definition.args.kwonlyargs = RECORDED.args.kwonlyargs
@@ -105,9 +105,9 @@ def build(definition, names):
 def _read(function):
     """Return the definition of a function, with a line also for each parameter."""
     [definition] = ast.parse(inspect.getsource(function)).body
-    own = [parameter.arg for parameter in definition.args.args]
-    more = [f"{name} = {name}\n" for name in own if name not in _names(definition)]
-    definition.body[:0] = ast.parse("".join(more)).body
+    names = [parameter.arg for parameter in definition.args.args]
+    lines = [f"{name} = {name}\n" for name in names if name not in _names(definition)]
+    definition.body[:0] = ast.parse("".join(lines)).body
     return definition
 
 
@@ -117,13 +117,13 @@ def _names(definition):
 
 def _replace(body, lines):
     """Return statements with these lines in the place of theirs."""
-    replaced = [lines.get(_assigned(line), line) for line in body]
-    for i, line in enumerate(replaced):
+    statements = [lines.get(_assigned(line), line) for line in body]
+    for i, line in enumerate(statements):
         if isinstance(line, ast.For | ast.While | ast.If):
-            replaced[i] = block = copy(line)
+            statements[i] = block = copy(line)
             block.body = _replace(line.body, lines)
             block.orelse = _replace(line.orelse, lines)
-    return replaced
+    return statements
 
 
 @cache
@@ -134,15 +134,15 @@ def _assigned(node):
     return ast.unparse(node.targets) if isinstance(node, ast.Assign) else None
 
 
-IN_FORM = read_ways(returned.form, returned.RETURNED)
+IN_FORM = read_variants(returned.as_is, returned.FORM_MISTAKES)
 
 
 def find_single_mistake(trial):
     """Name the mistake that gives all results."""
     wrong_first = sorted(trial.runs, key=lambda run: run.is_right)  # rule out the most
-    for way in trial.exercise.known:
-        if reproduces(trial.exercise, wrong_first, way):
-            yield from _diagnoses(trial, way)
+    for variant in trial.exercise.variants:
+        if reproduces(trial.exercise, wrong_first, variant):
+            yield from _diagnoses(trial, variant)
             return
 
 
@@ -151,38 +151,38 @@ def find_mistake_pair(trial):
 
     If several pairs fit that have no name in common, none is named.
     """
-    known, runs = trial.exercise.known, trial.runs
-    telling = [run for run in runs if not (run.is_right or run.hides_others)]
-    first = telling[0] if telling else trial.shown  # rules out the most
-    pairs = [pair for pair in combinations(known, 2) if pair[0].goes_with(pair[1])]
+    variants, runs = trial.exercise.variants, trial.runs
+    informative = [run for run in runs if not (run.is_right or run.hides_others)]
+    first = informative[0] if informative else trial.shown_run  # rules out the most
+    pairs = [p for p in combinations(variants, 2) if p[0].is_compatible_with(p[1])]
     pairs = [p for p in pairs if reproduces(trial.exercise, [first, *runs], *p)]
-    names = [{way.name for way in pair} for pair in pairs]
-    needed = 2 if first.hides_others else 1
-    if pairs and len(set.intersection(*names)) >= needed:
-        named = min(pairs, key=lambda pair: known.index(pair[1]))
-        yield from _diagnoses(trial, *named)
+    names = [{variant.name for variant in pair} for pair in pairs]
+    num_shared = 2 if first.hides_others else 1
+    if pairs and len(set.intersection(*names)) >= num_shared:
+        best_pair = min(pairs, key=lambda pair: variants.index(pair[1]))
+        yield from _diagnoses(trial, *best_pair)
 
 
-def _diagnoses(trial, *ways):
+def _diagnoses(trial, *variants):
     """Yield the diagnoses of these mistakes, with values of the run that is shown."""
     exercise, values = trial.exercise, {}
-    mistaken = partial(apply_ways(exercise.right, *ways), variables=values)
-    exercise.call(mistaken, trial.shown.args)
+    mistaken = partial(apply_variants(exercise.right, *variants), variables=values)
+    exercise.call(mistaken, trial.shown_run.args)
     values["returns"] = exercise.returns
-    for way in ways:
-        yield Diagnosis(way.name, way.mistake.text.format(**values))
+    for variant in variants:
+        yield Diagnosis(variant.name, variant.mistake.text.format(**values))
 
 
-def reproduces(exercise, runs, *ways):
+def reproduces(exercise, runs, *variants):
     """Return whether mistakes together give what the answer gave in these runs."""
-    mistaken = apply_ways(exercise.right, *ways)
+    mistaken = apply_variants(exercise.right, *variants)
     return all(_same_outcome(run, exercise.call(mistaken, run.args)) for run in runs)
 
 
-def _same_outcome(run, other):
-    if isinstance(other.error, KeyboardInterrupt):  # of the search for mistakes
-        raise other.error
-    if other.error is None or run.error is None:
-        return other.error is run.error and agrees(run.value, other.value)
-    text, whole_text = (safe_text(error, 300) for error in (other.error, run.error))
-    return type(other.error) is type(run.error) and text in whole_text
+def _same_outcome(run, outcome):
+    if isinstance(outcome.error, KeyboardInterrupt):  # of the search for mistakes
+        raise outcome.error
+    if outcome.error is None or run.error is None:
+        return outcome.error is run.error and agrees(run.value, outcome.value)
+    text, answer_text = (safe_text(error, 300) for error in (outcome.error, run.error))
+    return type(outcome.error) is type(run.error) and text in answer_text

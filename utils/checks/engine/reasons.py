@@ -14,7 +14,7 @@ from utils.checks.engine.values import safe_text
 
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn", "F": "from torch.nn import functional as F"}  # fmt: skip
-ERRORS = {  # an error with its lines and all code, as `_explained` joins them: what explains it
+ERRORS = {  # an error with its lines and all code, as `_match_error` joins them: what explains it
     r"TypeError: (\w+\(\): argument '(sizes?|shape|split_sizes|chunks|repeats|n)' .*float|view\(\) received .* got \([^)]*float|'float' object cannot be .* integer\n[\s\S]*> .*\brange\()": Diagnosis("float-for-size", "You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`."),
     r'TypeError: (log_)?softmax\(\) missing 1 .* "dim"': Diagnosis("dim-missing", "You don't say along which axis the softmax runs: `dim=-1` is along each row."),
     r"TypeError: (.* for [@*]: .*'Linear'|(matmul|mm|bmm|linear)\(\): .* not Linear)|AttributeError: 'Linear' .* '(T|mT|t|transpose)'": Diagnosis("layer-not-called", "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."),
@@ -32,30 +32,30 @@ ERRORS = {  # an error with its lines and all code, as `_explained` joins them: 
 
 def find_reason(trial):
     """Explain common errors of Python."""
-    run, error = trial.shown, trial.shown.error
+    run, error = trial.shown_run, trial.shown_run.error
     if isinstance(error, NeverEnds):
         yield Diagnosis("never-ends", "Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`.")  # fmt: skip
     elif run.value is None and not error:
         yield Diagnosis("returns-nothing", "Your code returns None: a `return` is missing, perhaps in one branch.")  # fmt: skip
     elif isinstance(error, TypeError) and not run.where:  # the call itself failed
         yield Diagnosis("other-parameters", "Your parameters aren't those of the card, which later cells pass: take those of the stub.")  # fmt: skip
-    elif known := _explained(error, f"{run.where}\n{trial.source}"):
+    elif known := _match_error(error, f"{run.where}\n{trial.source}"):
         yield known
     elif isinstance(error, NameError) and (line := IMPORTS.get(error.name)):
         yield Diagnosis("import-missing", f"You use `{error.name}` without an import: put `{line}` at the top of your cell.")  # fmt: skip
     elif isinstance(error, NameError) and trial.exercise.kind == "class":
-        made, _ = trial.answer.build(run.case.build)
-        if hasattr(made.value, name := error.name):
+        module_run, _ = trial.answer.build(run.case.build)
+        if hasattr(module_run.value, name := error.name):
             yield Diagnosis("self-missing", f"You use `{name}` without `self.`: __init__ stored it in the module, so write `self.{name}`.")  # fmt: skip
     elif (function := _function_of(trial)) and "squeeze" in function.__code__.co_names:
         if all(map(_is_right_or_cut, trial.runs)):
             yield LOST_AXIS
 
 
-def _explained(error, code):
+def _match_error(error, code):
     """Return the first of ERRORS that fits an error with the reader's code, or None."""
     text = f"{type(error).__name__}: {safe_text(error, 300)}\n{code}"
-    matches = (known for pattern, known in ERRORS.items() if re.match(pattern, text))
+    matches = (d for pattern, d in ERRORS.items() if re.match(pattern, text))
     return next(matches, None)
 
 
@@ -84,6 +84,6 @@ def find_notebook_tensor(trial):
 def find_changed_input(trial):
     """Name an answer that changes an input in place."""
     if run := trial.changed:
-        name, given = trial.exercise.inputs[run.changed], run.args[run.changed]
-        copy = f"`{name}.clone()`" if torch.is_tensor(given) else "a copy"
+        name, value = trial.exercise.inputs[run.changed_arg], run.args[run.changed_arg]
+        copy = f"`{name}.clone()`" if torch.is_tensor(value) else "a copy"
         yield Diagnosis("input-changed", f"Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}.")  # fmt: skip

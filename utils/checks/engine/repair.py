@@ -13,7 +13,7 @@ import torch
 
 from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.facts import facts_of
-from utils.checks.engine.guard import supervised
+from utils.checks.engine.guard import supervise
 from utils.checks.engine.mistakes import build
 from utils.checks.engine.values import agrees
 
@@ -41,9 +41,9 @@ def find_repair(trial):
         return  # because side effects would be repeated up to 1,500 times
     for old, new in islice(_changes(tree, function.__code__.co_varnames), ATTEMPTS):
         with suppress(Exception), redirect_stdout(io.StringIO()):
-            changed = build(_with(tree, old, new), dict(function.__globals__))
+            changed = build(_substitute(tree, old, new), dict(function.__globals__))
             for run in sorted(trial.runs, key=lambda run: run.is_right):
-                outcome = trial.exercise.call(supervised()(changed), run.args)
+                outcome = trial.exercise.call(supervise()(changed), run.args)
                 if outcome.is_stopped:
                     return
                 if outcome.error or not agrees(outcome.value, run.expected):
@@ -67,8 +67,8 @@ def _only_computes(tree, function):
     factors = {type(n) for product in products for n in ast.iter_child_nodes(product)}
     # `x.shape * n` is the shape of a huge tensor; what is decorated has free variables.
     is_long = factors & {ast.Tuple, ast.List} or ast.While in map(type, nodes)
-    is_alone = not (is_long or code.co_freevars) and calls <= COMPUTES
-    return is_alone and {str(m).partition(".")[0] for m in modules} <= PACKAGES
+    only_computes = not (is_long or code.co_freevars) and calls <= COMPUTES
+    return only_computes and {str(m).partition(".")[0] for m in modules} <= PACKAGES
 
 
 def _describe(old, new, source):
@@ -76,14 +76,14 @@ def _describe(old, new, source):
     if isinstance(new, ast.Pass):
         return f"leave out `{ast.unparse(old)}`."
     line = source.splitlines()[old.lineno - 1]
-    text, before = ast.unparse(new), ast.unparse(old)
+    text, old_text = ast.unparse(new), ast.unparse(old)
     if isinstance(new, ast.BinOp) and not isinstance(old, ast.BinOp):
         text = f"({text})"
-    places = re.finditer(rf"(?<!\w){re.escape(before)}(?!\w)", line)
+    places = re.finditer(rf"(?<!\w){re.escape(old_text)}(?!\w)", line)
     left = [place.start() <= old.col_offset for place in places]
     ordinal = "first second third fourth fifth".split()[sum(left) - 1 : sum(left)]
-    which = f"the {ordinal[0]} " if len(left) > 1 and ordinal else ""
-    return f"write `{text}` instead of {which}`{before}` in `{line.strip()}`."
+    ordinal_text = f"the {ordinal[0]} " if len(left) > 1 and ordinal else ""
+    return f"write `{text}` instead of {ordinal_text}`{old_text}` in `{line.strip()}`."
 
 
 def _changes(tree, names):
@@ -98,26 +98,26 @@ def _changes(tree, names):
                     yield old, new
 
 
-def _with(tree, old, new):
+def _substitute(tree, old, new):
     """Return a copy of a syntax tree with one node in the place of another."""
     if isinstance(tree, list):
-        return [_with(node, old, new) for node in tree]
+        return [_substitute(node, old, new) for node in tree]
     if tree is old or not isinstance(tree, ast.AST):
         return new if tree is old else tree
-    parts = {name: _with(part, old, new) for name, part in ast.iter_fields(tree)}
+    parts = {name: _substitute(part, old, new) for name, part in ast.iter_fields(tree)}
     return type(tree)(**vars(tree) | parts)
 
 
 def _places(tree):
     """Return what may be changed: not the `f` of `f(x)`, nor the `x` of `x[0] = 1`."""
     nodes = [*ast.walk(tree)]
-    kept = [n for n in nodes if isinstance(getattr(n, "ctx", None), ast.Store)]
-    kept += [node.value for node in kept if hasattr(node, "value")]
-    kept += [node.func for node in nodes if isinstance(node, ast.Call)]
-    return [n for n in nodes if isinstance(n, ast.expr | LINES) and n not in kept]
+    excluded = [n for n in nodes if isinstance(getattr(n, "ctx", None), ast.Store)]
+    excluded += [node.value for node in excluded if hasattr(node, "value")]
+    excluded += [node.func for node in nodes if isinstance(node, ast.Call)]
+    return [n for n in nodes if isinstance(n, ast.expr | LINES) and n not in excluded]
 
 
-def _own_part(node, leaves):
+def _replace_by_part(node, leaves):
     for child in ast.iter_child_nodes(node) if isinstance(node, ast.expr) else ():
         if child is getattr(node, "func", None):  # of `x.mean()`, x
             child = getattr(child, "value", None)
@@ -126,25 +126,25 @@ def _own_part(node, leaves):
                 yield child
 
 
-def _other_operator(node, leaves):
+def _replace_operator(node, leaves):
     if isinstance(node, ast.BinOp):
         yield ast.BinOp(node.right, node.op, node.left)
     operator = getattr(node, "op", None) or getattr(node, "ops", [None])[0]
     for names in map(str.split, OPERATORS):
         for name in names if type(operator).__name__ in names else ():
-            other = getattr(ast, name)()
-            part = {"ops": [other]} if isinstance(node, ast.Compare) else {"op": other}
+            new = getattr(ast, name)()
+            part = {"ops": [new]} if isinstance(node, ast.Compare) else {"op": new}
             yield type(node)(**vars(node) | part)
 
 
-def _other_text(node, leaves):
-    text, others = ast.unparse(node), []
+def _replace_text(node, leaves):
+    text, replacements = ast.unparse(node), []
     if text in leaves or text.lstrip("-").isdigit():
-        others = [*leaves, "-2", "-1", "0", "1", "2"]
-    kept = LINES | ast.Constant | ast.Tuple | ast.Slice | ast.Starred
-    if not isinstance(node, kept):
-        others += [pattern.format(f"({text})") for pattern in WRAPPED]
-    return [ast.parse(other, mode="eval").body for other in others]
+        replacements = [*leaves, "-2", "-1", "0", "1", "2"]
+    unwrappable = LINES | ast.Constant | ast.Tuple | ast.Slice | ast.Starred
+    if not isinstance(node, unwrappable):
+        replacements += [pattern.format(f"({text})") for pattern in WRAPPED]
+    return [ast.parse(code, mode="eval").body for code in replacements]
 
 
-RULES = [lambda node, leaves: [ast.Pass()] if isinstance(node, LINES) else [], _own_part, _other_operator, _other_text]  # fmt: skip
+RULES = [lambda node, leaves: [ast.Pass()] if isinstance(node, LINES) else [], _replace_by_part, _replace_operator, _replace_text]  # fmt: skip

@@ -1,7 +1,7 @@
 """Wrong forms of a result, in every exercise, such as a list or a lost axis.
 
-In two forms, a result can still be compared: `as_expected` makes it what it should be.
-For the others, what a right answer returns goes through `form`, whose lines say which
+In two forms, a result can still be compared: `adapt_form` makes it what it should be.
+For the others, what a right answer returns goes through `as_is`, whose lines say which
 parts are returned, and in which form. The mistakes are wrong lines of it. If a change
 fails, the result is left alone.
 """
@@ -15,15 +15,15 @@ from utils.checks.engine.guard import attempt
 from utils.checks.engine.values import agrees, same_form
 
 
-def as_expected(got, expected):
+def adapt_form(got, expected):
     """Return a list of tensors as one tensor, and of a tuple the part that is expected.
 
     Return also the diagnoses, a list.
     """
     is_sequence = isinstance(got, tuple | list) and len(got) > 0
     if is_sequence and isinstance(expected, tuple) and len(got) == len(expected):
-        parts, wrong = zip(*map(as_expected, got, expected))
-        return type(got)(parts), sum(wrong, [])
+        parts, diagnoses = zip(*map(adapt_form, got, expected))
+        return type(got)(parts), sum(diagnoses, [])
     if not is_sequence or not torch.is_tensor(expected):
         return got, []
     stacked = attempt(lambda: torch.stack(got)).value
@@ -35,21 +35,21 @@ def as_expected(got, expected):
     return got, []
 
 
-def form(result):
-    chosen = result
-    returned = chosen
-    return returned
+def as_is(result):
+    parts = result
+    output = parts
+    return output
 
 
-def of_pair(change, result):
+def change_pair(change, result):
     """Change a pair; leave another result as it is."""
     return change(result) if type(result) is tuple else result
 
 
-def each(change, result):
+def change_parts(change, result):
     """Change the result, or each part of it."""
     if type(result) is tuple:
-        return tuple(each(change, part) for part in result)
+        return tuple(change_parts(change, part) for part in result)
     with suppress(Exception):
         return change(result)
     return result
@@ -57,19 +57,19 @@ def each(change, result):
 
 LOST_AXIS = Diagnosis("axis-lost", "You lost an axis of length 1: squeeze() takes every such axis away, also that of a single token or sentence. Leave it out, or name the axis that you mean, as in squeeze(-1).")  # fmt: skip
 
-RETURNED = [
-    Mistake("parts-swapped", "You swapped the parts: return {returns}.", "chosen = of_pair(lambda pair: pair[::-1], result)"),
-    Mistake("axes-swapped", "You returned the axes in another order: return {returns}.", "returned = each(lambda x: x.mT, chosen)", "returned = each(lambda x: x.transpose(0, 1), chosen)", "returned = each(lambda x: x.transpose(1, 2), chosen)"),
-    Mistake("axes-merged", "You joined axes that should stay apart: return {returns}.", "returned = each(lambda x: x.flatten(0, 1), chosen)", "returned = each(lambda x: x.flatten(1, 2), chosen)"),
-    Mistake("added-up", "You added up along an axis: return {returns}.", "returned = each(lambda x: x.sum(1), chosen)"),
-    Mistake("softmax-taken", "You took a softmax at the end: leave it out.", "returned = each(lambda x: x.softmax(-1), chosen)"),
-    Mistake("list-for-tuple", "You returned a list: return {returns}.", "chosen = of_pair(list, result)"),
-    Mistake("part-missing", "You returned one part only: return {returns}.", "chosen = of_pair(lambda pair: pair[0], result)", "chosen = of_pair(lambda pair: pair[1], result)"),
-    Mistake("axis-added", "You returned an axis of size 1 too many: return {returns}.", "returned = each(lambda x: x[None], chosen)"),
-    Mistake(*LOST_AXIS, "returned = each(torch.squeeze, chosen)", "returned = each(lambda x: x.squeeze(0), chosen)", "chosen = of_pair(lambda pair: (each(torch.squeeze, pair[0]), pair[1]), result)"),
-    Mistake("wrong-type", "You returned a tensor: return {returns}.", "returned = each(torch.as_tensor, chosen)"),
-    Mistake("wrong-type", "You returned a list: return {returns}.", "returned = each(torch.Tensor.tolist, chosen)"),
-    Mistake("wrong-type", "You returned a tuple: return {returns}.", "returned = tuple(chosen) if type(chosen) is list else chosen"),
-    Mistake("wrong-type", "You returned floats: return {returns}.", "returned = each(lambda x: x.float(), chosen)"),
-    Mistake("wrong-type", "You returned integers: return {returns}.", "returned = each(lambda x: x.long(), chosen)"),
+FORM_MISTAKES = [
+    Mistake("parts-swapped", "You swapped the parts: return {returns}.", "parts = change_pair(lambda pair: pair[::-1], result)"),
+    Mistake("axes-swapped", "You returned the axes in another order: return {returns}.", "output = change_parts(lambda x: x.mT, parts)", "output = change_parts(lambda x: x.transpose(0, 1), parts)", "output = change_parts(lambda x: x.transpose(1, 2), parts)"),
+    Mistake("axes-merged", "You joined axes that should stay apart: return {returns}.", "output = change_parts(lambda x: x.flatten(0, 1), parts)", "output = change_parts(lambda x: x.flatten(1, 2), parts)"),
+    Mistake("added-up", "You added up along an axis: return {returns}.", "output = change_parts(lambda x: x.sum(1), parts)"),
+    Mistake("softmax-taken", "You took a softmax at the end: leave it out.", "output = change_parts(lambda x: x.softmax(-1), parts)"),
+    Mistake("list-for-tuple", "You returned a list: return {returns}.", "parts = change_pair(list, result)"),
+    Mistake("part-missing", "You returned one part only: return {returns}.", "parts = change_pair(lambda pair: pair[0], result)", "parts = change_pair(lambda pair: pair[1], result)"),
+    Mistake("axis-added", "You returned an axis of size 1 too many: return {returns}.", "output = change_parts(lambda x: x[None], parts)"),
+    Mistake(*LOST_AXIS, "output = change_parts(torch.squeeze, parts)", "output = change_parts(lambda x: x.squeeze(0), parts)", "parts = change_pair(lambda pair: (change_parts(torch.squeeze, pair[0]), pair[1]), result)"),
+    Mistake("tensor-returned", "You returned a tensor: return {returns}.", "output = change_parts(torch.as_tensor, parts)"),
+    Mistake("list-returned", "You returned a list: return {returns}.", "output = change_parts(torch.Tensor.tolist, parts)"),
+    Mistake("tuple-returned", "You returned a tuple: return {returns}.", "output = tuple(parts) if type(parts) is list else parts"),
+    Mistake("floats-returned", "You returned floats: return {returns}.", "output = change_parts(lambda x: x.float(), parts)"),
+    Mistake("integers-returned", "You returned integers: return {returns}.", "output = change_parts(lambda x: x.long(), parts)"),
 ]  # fmt: skip

@@ -10,7 +10,7 @@ LARGEST = 1_000_000  # entries; a larger tensor or list is described, not compar
 
 
 @dataclass(frozen=True)
-class Other:
+class OpaqueValue:
     """Stand-in for a value that no exercise expects: only its description is kept."""
 
     text: str
@@ -20,7 +20,7 @@ class Other:
 
 
 def clean(value, depth=3):
-    """Return `value` as plain tensors, tuples, lists, numbers; the rest as `Other`."""
+    """Return `value` as plain tensors, tuples, lists, numbers; the rest as `OpaqueValue`."""
     if isinstance(value, np.number | np.bool_):
         value = value.item()
     kind = type(value)
@@ -31,7 +31,7 @@ def clean(value, depth=3):
     if issubclass(kind, tuple | list) and depth and len(value) <= LARGEST:
         base = tuple if issubclass(kind, tuple) else list
         return base(clean(part, depth - 1) for part in value)
-    return Other(f"{kind.__name__} ({safe_text(value)})")
+    return OpaqueValue(f"{kind.__name__} ({safe_text(value)})")
 
 
 def _plain_tensor(tensor):
@@ -39,15 +39,15 @@ def _plain_tensor(tensor):
     if has_values and tensor.numel() <= LARGEST and not tensor.is_complex():
         return tensor.detach().as_subclass(torch.Tensor).cpu().clone()
     kind = f"{tensor.layout} {tensor.dtype} tensor of shape {tuple(tensor.shape)}"
-    return Other(f"a {kind} on the {tensor.device} device")
+    return OpaqueValue(f"a {kind} on the {tensor.device} device")
 
 
-def copied(value):
+def copy_argument(value):
     """Return a copy of a case's argument, so that the answer cannot change the case."""
     if isinstance(value, torch.Tensor):
         return value.clone()
     if isinstance(value, (tuple, list)):
-        return type(value)(map(copied, value))
+        return type(value)(map(copy_argument, value))
     return copy(value)
 
 
@@ -117,8 +117,8 @@ def safe_text(value, limit=60):
 
 def numbers(row, digits=4):
     """Return a row of numbers as text, the first six: `[0.1192, 0.3, …]`."""
-    shown = ", ".join(number(entry, digits) for entry in row[:6].tolist())
-    return f"[{shown}, …]" if len(row) > 6 else f"[{shown}]"
+    texts = ", ".join(number(entry, digits) for entry in row[:6].tolist())
+    return f"[{texts}, …]" if len(row) > 6 else f"[{texts}]"
 
 
 def number(value, digits=4):

@@ -17,7 +17,7 @@ NO_HEADS = Diagnosis("no-head-axis", "Your latents have no axis for the heads: i
 FIRST_HEAD = Diagnosis("first-head-alone", "You used head 0's matrix for all heads: each has one.")  # fmt: skip
 
 
-def drawn(B, S, d_c, H, d_k, d_v):
+def draw_inputs(B, S, d_c, H, d_k, d_v):
     """Return random latents (B, S, d_c), and a key and a value matrix for each head."""
     return draw(B, S, d_c), draw(H, d_c, d_k), draw(H, d_c, d_v, seed=1)
 
@@ -40,10 +40,10 @@ exercise_11_1 = Exercise(
     parts=("keys", "values"),
     cases=[
         Case(LATENTS, draw(1, 3, 2).round(), draw(1, 3, 1).round(), note="one head"),
-        Case(*drawn(2, 7, 5, 3, 11, 13)),
-        Case(*drawn(3, 5, 2, 3, 7, 11), note="as many samples as heads"),
-        Case(*drawn(2, 3, 5, 7, 5, 5), note="d_c, d_k and d_v are equal"),
-        Case(*drawn(5, 1, 3, 2, 7, 2), note="one token"),
+        Case(*draw_inputs(2, 7, 5, 3, 11, 13)),
+        Case(*draw_inputs(3, 5, 2, 3, 7, 11), note="as many samples as heads"),
+        Case(*draw_inputs(2, 3, 5, 7, 5, 5), note="d_c, d_k and d_v are equal"),
+        Case(*draw_inputs(5, 1, 3, 2, 7, 2), note="one token"),
     ],
     mistakes=[
         Mistake("reshaped-for-moved", "You reshaped (H, d_c, d_k) to (d_c, H*d_k), which mixes the heads: move the axis, W.transpose(0, 1).reshape(d_c, H*d_k), or multiply latent[:, None] @ W.", "made = c @ W.reshape(W.shape[1], len(W), -1).transpose(0, 1)"),
@@ -54,12 +54,12 @@ exercise_11_1 = Exercise(
 )  # fmt: skip
 
 
-def never_makes(mistake, width, *given):
+def never_makes(mistake, width, *args):
     """Return a fact that rejects building a tensor of this width for every token."""
 
     def fact(answer):
         with Shapes() as shapes:
-            answer(*given)
+            answer(*args)
         B, H, S = 2, 3, 7
         return mistake if B * H * S * width in shapes.sizes else None
 

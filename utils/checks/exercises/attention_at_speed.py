@@ -12,15 +12,15 @@ from utils.checks.shared.masks import CAUSAL, HIDE
 
 def slices_not_taken(attention):
     """Name an answer that takes other than `slice_size` keys at a time."""
-    given = torch.ones(17, 2), torch.ones(19, 2), torch.ones(19, 3)
-    made = []
+    inputs = torch.ones(17, 2), torch.ones(19, 2), torch.ones(19, 3)
+    sets = []
     for slice_size in (2, 5):
         with Shapes() as shapes:
-            attention(*given, slice_size)
-        made.append(shapes.sizes - {17 * 2, 19 * 2, 19 * 3, 17 * 3})
-    if max(made[0], default=0) >= 17 * 19:
+            attention(*inputs, slice_size)
+        sets.append(shapes.sizes - {17 * 2, 19 * 2, 19 * 3, 17 * 3})
+    if max(sets[0], default=0) >= 17 * 19:
         return Diagnosis("whole-matrix", "You made the whole matrix of scores, (T, S), whatever slice_size is: take slice_size keys at a time.")  # fmt: skip
-    if made[0] and made[0] == made[1]:  # else it computes in another way, as in NumPy
+    if sets[0] and sets[0] == sets[1]:  # else it computes in another way, as in NumPy
         return Diagnosis("slice-size-ignored", "You make tensors of the same sizes whatever slice_size is: take slice_size keys at a time.")  # fmt: skip
     return None
 
@@ -154,8 +154,8 @@ def case_with_past(past, query, keys, values, **settings):
 def drawn(*lead, past, new, d_k, d_v, **settings):
     """Return a random case with `new` tokens after `past` tokens in the cache."""
     sizes = (new, d_k), (past + new, d_k), (past + new, d_v)
-    made = [draw(*lead, *n, seed=i) for i, n in enumerate(sizes)]
-    return case_with_past(past, *made, **settings)
+    tensors = [draw(*lead, *n, seed=i) for i, n in enumerate(sizes)]
+    return case_with_past(past, *tensors, **settings)
 
 
 STEEP = torch.tensor([1000.0, -1000.0])[:, None, None].expand(2, 3, 4)

@@ -62,7 +62,7 @@ exercise_5_4 = Exercise(
 MASKED = [
     Mistake("mask-not-used", "Your mask has no effect: fill the scores with -inf where it is False. (masked_fill returns a new tensor, so use its result.)", "hidden = scores; weights = soft"),
     Mistake("polarity-inverted", "You hid the allowed positions: hide those at which the mask is False, ~mask.", "mask = ~mask"),
-    Mistake("polarity-inverted", "You set the allowed weights to 0: fill at ~mask both times.", "weights = soft.masked_fill(mask, 0.0)"),
+    Mistake("allowed-weights-hidden", "You set the allowed weights to 0: fill at ~mask both times.", "weights = soft.masked_fill(mask, 0.0)"),
     Mistake("zero-for-minus-infinity", "You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so the others no longer sum to 1. Use -inf.", "hidden = scores.masked_fill(~mask, 0.0)"),
 ]  # fmt: skip
 MASKED += of_masks.EMPTY_ROWS + of_masks.HIDE + of_attention.AXIS

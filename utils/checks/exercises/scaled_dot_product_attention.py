@@ -45,10 +45,10 @@ exercise_4_1 = Exercise(
 
 def created_in_order(module, learned):
     """Name matrices made in another order: the same seed gives them other numbers."""
-    made = [name.partition(".")[0] for name, _ in module.named_parameters()]
-    made = [name for name in dict.fromkeys(made) if name in QKV]
-    wrong = Diagnosis("created-in-another-order", f"You made the matrices in the order {', '.join(made)}: make them in the order W_query, W_key, W_value, so that a seed gives everybody the same numbers.")  # fmt: skip
-    return wrong if made != [*QKV] else None
+    names = [name.partition(".")[0] for name, _ in module.named_parameters()]
+    names = [name for name in dict.fromkeys(names) if name in QKV]
+    diagnosis = Diagnosis("created-in-another-order", f"You made the matrices in the order {', '.join(names)}: make them in the order W_query, W_key, W_value, so that a seed gives everybody the same numbers.")  # fmt: skip
+    return diagnosis if names != [*QKV] else None
 
 
 IN_MODULE = of_attention.OF_INPUT + of_attention.PROJECT

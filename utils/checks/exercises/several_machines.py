@@ -63,17 +63,17 @@ def parts(scores, values, cuts, *hidden, **settings):
 
     `hidden` are keys that a token may not see: (token, slice of the keys).
     """
-    scores, made = scores.double(), []
+    scores, case_parts = scores.double(), []
     for place in hidden:
         scores[place] = -torch.inf
     for s, v in zip(scores.split(cuts, 1), values.double().split(cuts)):
         maxima = s.amax(1)
         weights = torch.exp(s - finite(maxima)[:, None])
-        made.append((weights @ v, maxima, weights.sum(1)))
-    return Case(*(torch.stack(part).float() for part in zip(*made)), **settings)
+        case_parts.append((weights @ v, maxima, weights.sum(1)))
+    return Case(*(torch.stack(part).float() for part in zip(*case_parts)), **settings)
 
 
-def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
+def draw_case(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
     """Return such a case with random scores and values."""
     scores = draw(num_tokens, sum(cuts), scale=scale, shift=shift)
     return parts(scores, draw(sum(cuts), width, seed=1), cuts, *hidden, **settings)
@@ -114,13 +114,13 @@ exercise_16_2 = Exercise(
     parts=("accumulators", "maxima", "denominators"),
     cases=[
         parts(*THREE_KEYS, [2, 1], note="the three keys of the notebook on speed"),
-        drawn(5, 2, [2, 4, 1], scale=2.0),
-        drawn(3, 3, [2, 1, 2], scale=2.0, note="P, T and d_v are equal"),
-        drawn(2, 5, [3], note="one part"),
-        drawn(3, 2, [2, 2, 2], *BOTH, note="parts without a key for token 0 or 1"),
-        drawn(2, 3, [2, 3], (0, slice(5)), note="token 0 may see nothing at all"),
-        drawn(3, 2, [2, 2, 1], scale=300.0, note="large scores"),
-        drawn(3, 2, [2, 2], FIRST, shift=-900.0, note="very low scores"),
+        draw_case(5, 2, [2, 4, 1], scale=2.0),
+        draw_case(3, 3, [2, 1, 2], scale=2.0, note="P, T and d_v are equal"),
+        draw_case(2, 5, [3], note="one part"),
+        draw_case(3, 2, [2, 2, 2], *BOTH, note="parts without a key for token 0 or 1"),
+        draw_case(2, 3, [2, 3], (0, slice(5)), note="token 0 may see nothing at all"),
+        draw_case(3, 2, [2, 2, 1], scale=300.0, note="large scores"),
+        draw_case(3, 2, [2, 2], FIRST, shift=-900.0, note="very low scores"),
     ],
     mistakes=FORMS + JOIN,
 )

@@ -46,7 +46,7 @@ def norms_missing(module, learned):
 
 def norm_shared(module, learned):
     """Name a norm that is used in both places, by giving each norm other weights."""
-    twin, x = facts.fresh(module, learned), facts.sentences(learned)
+    twin, x = facts.rebuild(module, learned), facts.draw_sentences(learned)
     for norm, end in ((twin.norm1, 2.0), (twin.norm2, -1.0)):
         norm.weight.data.copy_(torch.linspace(0.5, end, learned.build.d_model))
     output, (attention, feed_forward, _) = twin(x.clone()), learned.build

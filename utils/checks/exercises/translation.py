@@ -38,7 +38,7 @@ MASK = [
 ]  # fmt: skip
 
 
-def drawn(note, x, encoded, width, value_width, real=None, scale=1.0, **settings):
+def draw_case(note, x, encoded, width, value_width, real=None, scale=1.0, **settings):
     """Return a random case of these sizes; `real` is the number of unpadded words."""
     sentences = draw(*x, scale=scale), draw(*encoded, scale=scale, seed=1)
     widths = enumerate((width, width, value_width))
@@ -59,13 +59,13 @@ exercise_12_1 = Exercise(
     parts=("output", "weights"),
     mistakes=MISTAKES,
     cases=[
-        drawn("", (2, 5), (3, 5), 7, 11),
-        drawn("a batch with padding", (2, 3, 5), (2, 7, 5), 11, 2, real=[7, 4]),
-        drawn("B = T", (3, 3, 5), (3, 7, 5), 2, 11, real=[5, 7, 2]),
-        drawn("T = S, all square", (2, 5, 7), (2, 5, 7), 7, 7, real=[3, 5]),
-        drawn("an empty sentence", (2, 3, 5), (2, 7, 5), 11, 2, real=[3, 0]),
-        drawn("two leading axes", (2, 3, 5, 7), (2, 3, 11, 7), 2, 5, real=LENGTHS),
-        drawn("large scores", (13, 5), (7, 5), 3, 2, real=6, scale=30.0),
+        draw_case("", (2, 5), (3, 5), 7, 11),
+        draw_case("a batch with padding", (2, 3, 5), (2, 7, 5), 11, 2, real=[7, 4]),
+        draw_case("B = T", (3, 3, 5), (3, 7, 5), 2, 11, real=[5, 7, 2]),
+        draw_case("T = S, all square", (2, 5, 7), (2, 5, 7), 7, 7, real=[3, 5]),
+        draw_case("an empty sentence", (2, 3, 5), (2, 7, 5), 11, 2, real=[3, 0]),
+        draw_case("two leading axes", (2, 3, 5, 7), (2, 3, 11, 7), 2, 5, real=LENGTHS),
+        draw_case("large scores", (13, 5), (7, 5), 3, 2, real=6, scale=30.0),
     ],
 )
 

@@ -16,8 +16,8 @@ POSITIONS = [
 # In a layer, whose mask goes to masked_fill or to a function of the course. What needs other words here is left out by name, and added anew.
 CAUSAL = [m for m in POSITIONS if m.name != "polarity-inverted"] + [
     Mistake("mask-not-used", "You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (If you call masked_fill, use what it returns, a new tensor.)", "hidden = scores; weights = soft"),
-    Mistake("polarity-inverted", "You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)", "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0"),
-    Mistake("polarity-inverted", "You hid the past and showed the future: swap True and False. (The mask of the course's function is True where a key may be seen.)", "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0; weights = soft.masked_fill(~mask, 0.0)"),
+    Mistake("masked-fill-inverted", "You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)", "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0"),
+    Mistake("mask-argument-inverted", "You hid the past and showed the future: swap True and False. (The mask of the course's function is True where a key may be seen.)", "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0; weights = soft.masked_fill(~mask, 0.0)"),
 ]  # fmt: skip
 OTHER_AXIS = Diagnosis("mask-of-another-axis", "Your mask has {rows} rows, but there are {x.shape[1]} tokens: take T from the axis before the last, T = q.shape[-2]. (len() and shape[0] count the sentences of the batch.)")  # fmt: skip
 WHOLE = Diagnosis("mask-not-sliced", "You used the whole mask on a shorter input: cut it to mask[:T, :T], where T is the number of queries, q.shape[-2].")  # fmt: skip
