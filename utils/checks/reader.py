@@ -54,10 +54,9 @@ def check(exercise: str, answer, record: bool = True) -> Result:
         else:
             names = {task.name for task in catalogue.hour_tasks()}
             ending = f"{len(names & records.load())} of {len(names)} in the hour."
-            if exercise not in catalogue.PARTS:
-                ending += f" It also counts as {entry.id} of the numbered notebooks."
-            else:
-                ending += f" In 06 the whole layer is {entry.id}."
+            is_part = exercise in catalogue.PARTS
+            also = "In 06 the whole layer is" if is_part else "It also counts as"
+            ending += f" {also} {entry.id} of the numbered notebooks."
         message += f"\n{ending}"
     return _show(f"{_label(exercise)} {entry.name}", replace(result, message=message))
 

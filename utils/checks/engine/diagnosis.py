@@ -14,9 +14,8 @@ class Mistake:
     """A mistake that the check knows: its diagnosis, and the lines that it changes.
 
     name, text: of its diagnosis; in braces, variables of the wrong function, or {returns}
-    variants: each is a line of the right answer written wrong, or several such lines with
-        semicolons or newlines between them. If readers get wrong what no line of it
-        says, give it such a line, for example `width = query.shape[-1]`
+    variants: each is one line of the right answer written wrong, or several with
+        semicolons between; what readers may get wrong needs a line of its own there
     """
 
     def __init__(self, name: str, text: str, *variants: str):

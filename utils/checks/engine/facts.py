@@ -60,23 +60,12 @@ def changes_in_training(module, learned):
 
 
 def mask_not_a_buffer(module, learned):
-    """Name a mask that `.to(device)` forgets, or that an optimizer trains."""
+    """Name a mask that `.to(device)` forgets."""
     for submodule in rebuild(module, learned).modules():
         for name, value in vars(submodule).items():
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
                 return Diagnosis("mask-not-buffer", f"Your `{name}` is a plain tensor, so it stays behind when the module moves to a GPU: use register_buffer.")  # fmt: skip
-    for name, parameter in module.named_parameters():
-        if parameter.shape[-2:] == (learned.build.context_length,) * 2:
-            return Diagnosis("mask-is-a-parameter", f"Your `{name}` is an nn.Parameter, so an optimizer would train it: make the mask a buffer, register_buffer.")  # fmt: skip
     return None
-
-
-def fails_in_half(module, learned):
-    """Name a number that float16 cannot hold, such as a fill value of -1e9."""
-    outcome = attempt(rebuild(module, learned).half(), draw_sentences(learned).half())
-    if "without overflow" not in str(outcome.error):
-        return None
-    return Diagnosis("too-large-for-float16", "Your code uses a number that float16 can't hold, because its range ends at ±65504, so the forward pass fails after module.half(): hide scores with float('-inf').")  # fmt: skip
 
 
 def dropout_in_eval(module, learned):

@@ -3,7 +3,7 @@
 import torch
 
 from utils.checks.definition import Case, Exercise, Mistake, draw
-from utils.checks.engine.facts import TRAINING_FACTS, fails_in_half
+from utils.checks.engine.facts import TRAINING_FACTS
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import masks as of_masks
 from utils.checks.shared.attention import softmax_of
@@ -133,7 +133,7 @@ exercise_5_2 = Exercise(
     class_signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     projections=QKV,
-    facts=[*TRAINING_FACTS, fails_in_half],
+    facts=TRAINING_FACTS,
     mistakes=IN_LAYER,
     without=("fixed-axis", "fixed-axes"),
     cases=[
