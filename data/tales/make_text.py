@@ -86,9 +86,7 @@ def clean(text: str) -> str:
     text = text[starts[-1] :] if starts else text
     end = END.search(text, len(text) // 2)
     text = text[: end.start()] if end else text
-    text = re.sub(
-        r"\[(illustration|footnote|sidenote|transcriber)[^\]]*\]", "", text, flags=re.I
-    )
+    text = BRACKETS.sub("", text)
     text = re.sub(r"[\[{(]?\b(?:pg|p\.) ?\d+[\])}]|\[\d+\]|\{\d+\}", "", text)
     text = re.sub(r"[_=~^|\\]|\*+", "", text).replace("---", "--")
     paragraphs = (tidy(block) for block in re.split(r"\n\s*\n", text))
