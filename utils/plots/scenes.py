@@ -184,7 +184,8 @@ def draw_looks(picture, lines, positions, weights, *, is_flat=False):
 
     lines: sentences, as lists of words; those that differ are bold, if they are few
     positions: of the word that looks, one for each line
-    weights: a row for each line, one number a word; arrows from 0.05 on
+    weights: a row for each line, one number a word; arrows from 0.05 on, and the word
+        with the largest is green if that is above 0.3
     is_flat: whether arrows may cross, so that all lines keep their place
     """
     changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
@@ -192,7 +193,8 @@ def draw_looks(picture, lines, positions, weights, *, is_flat=False):
     y, height = 0.4, 0.68 + 0.03 * max(map(len, lines))
     rows = zip(lines, positions, to_array(weights, "weights", 2), strict=True)
     for words, position, row_ in rows:
-        roles = {row_.argmax(): "key", position: "query"}
+        roles = {row_.argmax(): "key"} if row_.max() > 0.3 else {}
+        roles[position] = "query"
         boxes, lowest = _draw_sentence(picture, y, words, roles, changed), 0
         start = boxes[position]
         for j in sorted(range(len(words)), key=lambda j: abs(j - position)):
