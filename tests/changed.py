@@ -1,9 +1,9 @@
 """Test a change: `python -m tests.changed [BASE]`.
 
 It finds what differs from the commit BASE, and what uses that, also through others.
-Notebooks that differ, or use a drawing that does, are stored. Then the quick run tests
-the rest, or if no code differs, tests do that take seconds, and at last what is left
-out there and uses a difference: long tests, deeper notebooks, solutions.
+Notebooks that differ, or use a drawing that does, are stored. Then tests run that take
+seconds, and all tests, notebooks and examples in docstrings that use a difference. If
+the users of a file can't be found, as of `pyproject.toml`, it is the quick run.
 """
 
 import argparse
@@ -22,8 +22,9 @@ TEXTS = [*map(TEST, "exercises drift notebooks repository sections seeds".split(
 # Names show who uses this code; exercises and answers to them are found by a number.
 FOLLOWED = r"(utils/(?!checks/)|tests/(?!answers/)|notebooks/).*\.(py|ipynb)"
 is_followed = re.compile(FOLLOWED).fullmatch
-LONG_FOR = {  # the long tests of other folders
-    "utils/checks/": "answers checks mistakes",
+TESTED = re.compile(r"\.ipynb$|^utils/.*\.py$|/test_\w+\.py$")
+TESTS_FOR = {  # of other folders
+    "utils/checks/": "answers borders checks clinic contributing mistakes",
     "tests/answers/": "answers checks",
     ".ci/": "site",
 }
@@ -127,23 +128,22 @@ def find_users(changed, course):
 def plan(names, changed, course):
     """Return the notebooks to be stored, and the words for two runs of pytest."""
     different = set().union(*changed.values())
-    users = find_users({*different, *map(dotted, names)}, course)
+    texts = {dotted(name) for name in names if not name.endswith(".ipynb")}
+    users = find_users({*different, *texts}, course)
     redrawn = find_users({d for d in different if d.startswith(PLOTS)}, course)
     there = {name for name in names if (ROOT / name).exists()}
     stored = {name for name in {*there, *redrawn} if name.endswith(".ipynb")}
-    rows = [row for row in LONG_FOR if any(name.startswith(row) for name in names)]
+    rows = [row for row in TESTS_FOR if any(name.startswith(row) for name in names)]
     if "utils/checks/" in rows:
         stored.add(START)  # which lists all exercises
-    words = " ".join(LONG_FOR[row] for row in rows).split()
-    others = {*map(TEST, words), *there, *users} - stored
-    others = {name for name in others if re.search(r"\.ipynb$|/test_\w+\.py$", name)}
-    same = {name for name in there - stored if changed.get(name) == set()}
-    if all(name in same or name.endswith((".ipynb", ".md")) for name in names):
-        quick = TEXTS + sorted(same)  # with the examples in docstrings
-    else:  # what has just been stored needn't run again
-        quick = [f"--ignore={name}" for name in sorted(stored)]
-        others = {name for name in others if name.startswith(tuple(LONG))}
-    return sorted(stored), quick, sorted(others - {*quick})
+    words = " ".join(TESTS_FOR[row] for row in rows).split()
+    others = {*map(TEST, words), *there, *users} - stored - {*TEXTS}
+    others = {name for name in others if TESTED.search(name)}
+    known = [n for n in names if is_followed(n) or n.endswith(".md")]
+    if {*names} == {*known, *(n for n in names if n.startswith((*rows,)))}:
+        return sorted(stored), TEXTS, sorted(others)
+    others = {name for name in others if name.startswith((*LONG,))}
+    return sorted(stored), [f"--ignore={n}" for n in sorted(stored)], sorted(others)
 
 
 def main():
@@ -167,7 +167,7 @@ def main():
     changed = find_changed(base, names, course)
     stored, quick, others = plan(names, changed, course)
     first, minutes = (quick, 1) if TEXTS[0] in quick else (["the quick run"], 5)
-    minutes += (len(stored) + len(others)) / 5
+    minutes += (len(stored) + sum("utils/" not in name for name in others)) / 5
     different = sorted(d for found in changed.values() for d in found)
     different = [d for d in different if d.startswith("utils.") and d[-1] != "."]
     print("These files differ:", *names)

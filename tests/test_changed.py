@@ -58,17 +58,22 @@ def test_what_uses_a_definition_that_differs_is_found(row, tmp_path, monkeypatch
     assert found == {name: {*different.split()}}
     files = changed.find_users(found[name], course)
     assert sorted(Path(file).stem for file in files) == users.split()
-    stored, quick, others = changed.plan([name], found, course)
+    stored, first, others = changed.plan([name], found, course)
     drawn = files if "plots" in name else [name]
     assert stored == sorted(file for file in drawn if file.endswith("ipynb"))
-    assert {*others} == {file for file in files if "deeper" in file} - {*stored}
-    assert (changed.TEXTS[0] in quick) == (stored == [name] or not different)
+    tested = {file for file in {name, *files} if "exercises" not in file}
+    assert {*others} == tested - {*stored} and first == changed.TEXTS
 
 
-def test_a_change_of_the_checks_runs_their_long_tests_and_stores_00():
-    notebooks, quick, others = changed.plan(["utils/checks/catalogue.py"], {}, {})
-    assert notebooks == [changed.START] and changed.TEXTS[0] not in quick
-    assert others == [*map(changed.TEST, "answers checks mistakes".split())]
+def test_a_change_of_the_checks_runs_their_tests_and_stores_00():
+    notebooks, first, others = changed.plan(["utils/checks/catalogue.py"], {}, {})
+    assert notebooks == [changed.START] and first == changed.TEXTS
+    assert {*map(changed.TEST, "answers checks mistakes".split())} <= {*others}
+
+
+def test_what_any_test_may_use_needs_the_quick_run():
+    _, first, others = changed.plan(["conftest.py", "notebooks/01.ipynb"], {}, {})
+    assert first == others == []
 
 
 def run(folder, *words):
