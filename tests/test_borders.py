@@ -48,8 +48,6 @@ PICTURE, AXES = plots.Picture(), {"xlabel": "x", "ylabel": "y", "title": "t"}
 # fmt: off
 CALLS = [
     ("scores as real numbers, got torch.bool", lambda: attention.softmax(X > 0)),
-    ("scores as a dense tensor, got torch.sparse_coo", lambda: attention.softmax(X.to_sparse())),
-    ("scores of 16 bits or more, got torch.float8_e4m3fn", lambda: attention.softmax(X.to(torch.float8_e4m3fn))),
     ("a shape that fits into memory, got (1000000000, 1000000000)", lambda: attention.causal_mask(10**9)),
     ("a shape that fits into memory, got (2147483647, 2, 2147483647, 4)", lambda: cache.KeyValueCache(SIZE).append(MANY, MANY)),
     ("lengths as one sequence of whole numbers, got [True, 2]", lambda: attention.padding_mask([True, 2], 3)),
@@ -81,11 +79,8 @@ CALLS = [
     ("passed as True or False, got 'no'", lambda: solution("4.1", passed="no")),
     ("record as True or False, got 'no'", lambda: check("2.1", embeddings.embed, record="no")),
     ("an even d_model, got 5", lambda: embeddings.sinusoidal_positions(3, 5)),
-    ("d_model to be a whole number of 2 or more, below 2**31, got 1000000000000", lambda: embeddings.sinusoidal_positions(3, 10**12)),
-    ("rescaled frequencies from 0 to 1.7976931348623157e+308, got nan", lambda: embeddings.Rotary(3, 4, 1e4, lambda speeds: speeds / 0 * 0)),
     ("sides that 3 divides, got 6 and 8", lambda: embeddings.patchify(torch.zeros(1, 1, 6, 8), 3)),
     ("positions of a shape that broadcasts to (3,), got (4,)", lambda: embeddings.apply_rope(X, torch.arange(4))),
-    ("angles from -9007199254740992 to 9007199254740992, got nan", lambda: embeddings.apply_rope(X, X[:, 0] * math.nan)),
     ("latent (B, S, d_c), got (3, 4)", lambda: latent.latent_keys_values(X, W, W)),
     ("W_uk (H = 2, d_c = 4, d_k = 4), got (2, 3, 4)", lambda: latent.absorbed_scores(ONE, ONE[0, :1], BATCH)),
     ("key (... = (2,), T = 2, d_k = 4), got (2, 3, 4)", lambda: delta.linear_attention(BATCH[:, :2], BATCH, BATCH)),

@@ -84,7 +84,7 @@ def dropout_in_training(module, learned):
     torch.manual_seed(1)
     y_train, y_eval = module.train()(x.clone()), module.eval()(x.clone())
     none_dropped = Diagnosis("dropout-missing", f"Your dropout drops no weights: with dropout {p} each should be 0 with this probability in training mode. Drop entries of the weights, after the softmax.")  # fmt: skip
-    not_on_weights = Diagnosis("dropout-not-on-weights", "You drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax.")  # fmt: skip
+    not_on_weights = Diagnosis("dropout-not-on-weights", "It looks as if you drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax.")  # fmt: skip
     if not p or agrees(y_train, y_eval):
         return none_dropped if p else None
     w_eval, w_train = (weights_of(y, x, learned) for y in (y_eval, y_train))
@@ -102,7 +102,7 @@ def dropout_in_training(module, learned):
         return Diagnosis("dropout-together", "Your dropout drops several weights together, such as a whole row, head or sentence: draw for each weight by itself, as nn.Dropout does with all weights, after the softmax.")  # fmt: skip
     factors = (w_train / w_eval)[visible & ~dropped]
     if factors.max() - factors.min() > NEAR:
-        return not_on_weights
+        return Diagnosis("dropout-not-on-weights", "In training mode the weights that stay are multiplied by different factors: drop entries of the weights after the softmax, and don't divide by their sum again.")  # fmt: skip
     drop_share, factor = (dropped.sum() / visible.sum()).item(), factors.mean().item()
     if abs(drop_share - p) > NEAR:
         return Diagnosis("dropout-other-share", f"You drop about {drop_share:.0%} of the weights and multiply the others by {number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {number(1 / (1 - p))}.")  # fmt: skip
