@@ -55,7 +55,7 @@ def use_slider(place):
         assert line.inner_text() == f"{number} of 4. State {number} & <more>."
         sources.append(image.get_attribute("src"))
     box = slider.bounding_box()
-    assert image.bounding_box()["y"] < box["y"] < line.bounding_box()["y"]
+    assert box["y"] < line.bounding_box()["y"] < image.bounding_box()["y"]
     slider.click(position={"x": box["width"] - 4, "y": box["height"] / 2})
     slider.page.keyboard.press("ArrowLeft")  # goes to the slider after a click, too
     assert line.inner_text() == "3 of 4. State 3 & <more>."

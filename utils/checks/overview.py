@@ -66,8 +66,8 @@ def _groups():
     pages = catalogue.NUMBERED
     is_extra = [name.startswith(catalogue.EXCURSIONS) for name in pages]
     return {
-        "The core in one evening (counts in 03 and 04, too)": {catalogue.HOUR_PAGE: ""},
         MAIN: {n: "" for n, extra in zip(pages, is_extra) if not extra},
+        "Instead, or after 06 (1 and 2 are 3.1 and 4.1)": {catalogue.HOUR_PAGE: ""},
         "Excursions": {n: "" for n, extra in zip(pages, is_extra) if extra},
         DEEPER: {n: f"after {k}, " for n, k in catalogue.deeper_notebooks().items()},
     }

@@ -55,8 +55,8 @@ def check(exercise: str, answer, record: bool = True) -> Result:
             names = {task.name for task in catalogue.hour_tasks()}
             ending = f"{len(names & records.load())} of {len(names)} in the hour."
             is_part = exercise in catalogue.PARTS
-            also = "In 06 the whole layer is" if is_part else "It also counts as"
-            ending += f" {also} {entry.id} of the numbered notebooks."
+            kind = "is practice for" if is_part else "also counts as"
+            ending += f" It {kind} {entry.id} of the numbered notebooks."
         message += f"\n{ending}"
     return _show(f"{_label(exercise)} {entry.name}", replace(result, message=message))
 

@@ -16,10 +16,10 @@ from utils.plots.publishing import (
 from utils.plots.theme import DRAWING_COLORS
 
 # Where scripts don't run, the last state and the texts of all states remain. Where they
-# run, the list becomes a slider with one line of text, next to the cell that JupyterLab
-# goes on to. A cell that runs again, or a second view of an output, finds its own boxes
-# by the name of their content. In JupyterLab an arrow key would move on to the next
-# cell, if not for `data-lm-…`.
+# run, the list becomes a slider with one line of text above the image, in sight even if
+# the image is cut off below. A cell that runs again, or a second view of an output,
+# finds its own boxes by the name of their content. In JupyterLab an arrow key would
+# move on to the next cell, if not for `data-lm-…`.
 HTML = """<div class="steps-{name}" style="max-width: 100%">
 <div style="overflow-x: auto">{image}</div>
 <ol>{items}</ol>
@@ -28,7 +28,7 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
   const image = box.querySelector("img"), list = box.querySelector("ol");
   const frames = [{others}, image.src];
   const texts = [...list.children].map((item) => item.textContent);
-  list.insertAdjacentHTML("beforebegin", `
+  box.insertAdjacentHTML("afterbegin", `
     <div style="display: flex; gap: 8px; margin: 8px 0; max-width: 759px">
       <input type="range" min="1" max="${{frames.length}}" value="1"
         aria-label="State" data-lm-suppress-shortcuts="true"
@@ -67,7 +67,7 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
   play.onclick = () => {{
     if (timer) return stop();
     show(slider.value === slider.max ? 1 : +slider.value);
-    timer = setInterval(next, 2000);
+    timer = setInterval(next, 4000);
     play.textContent = "Pause";
   }};
   play.hidden = matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -1,8 +1,7 @@
 """Known mistakes: lines of a right answer that are written wrong.
 
-A right answer is an ordinary function. A mistake replaces one of its lines, or a few,
-so the changed function returns what a reader with this mistake returns. The mistake, or
-the pair, that gives an answer's results on all cases is named.
+A mistake replaces lines of a right answer, which then returns what a reader with this
+mistake returns. The one, or the pair, that gives all of an answer's results is named.
 """
 
 import ast
