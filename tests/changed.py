@@ -61,6 +61,15 @@ def read_code(name, text):
     return "\n".join(as_python("".join(cell["source"])) for cell in cells)
 
 
+def number_locals(function):
+    """Number the local names of a function, so that a renamed one is no difference."""
+    names = [part for part in ast.walk(function) if isinstance(part, ast.Name)]
+    stored = [name.id for name in names if isinstance(name.ctx, ast.Store)]
+    for name in names:
+        if name.id in stored:
+            name.id = f"local_{stored.index(name.id)}"
+
+
 def read_definitions(name, text):
     """Return what a file defines, by full name: its code, and the full names it uses.
 
@@ -75,6 +84,8 @@ def read_definitions(name, text):
         is_described = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         if is_described and ast.get_docstring(node):
             del node.body[0]
+        if isinstance(node, ast.FunctionDef):
+            number_locals(node)
     for node in tree.body:
         used, assigned = set(), set()
         for part in ast.walk(node):

@@ -408,6 +408,8 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("execute", help="run and store notebooks")
     run.add_argument("notebooks", nargs="*", type=Path, help="default: all")
+    about = "also store figures that look different below an unchanged cell"
+    run.add_argument("--redraw", action="store_true", help=about)
     move = commands.add_parser("address", help="write where the course lives")
     move.add_argument("url")
     branch = "branch or tag that the notebooks belong to (default: as it is)"
@@ -415,7 +417,8 @@ def main():
     options = parser.parse_args()
     if options.command == "address":
         return write_home(options.url, options.version)
-    return execute([path.resolve() for path in options.notebooks] or find_notebooks())
+    paths = [path.resolve() for path in options.notebooks] or find_notebooks()
+    return execute(paths, options.redraw)
 
 
 if __name__ == "__main__":

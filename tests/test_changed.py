@@ -18,7 +18,7 @@ from tests.repository import make_course, make_repository
 COURSE = {
     "utils/a.py": "def one():\n    'Text.'\n    return 1\ndef two(): one()\nSIZE = 2",
     "utils/b.py": "from utils.a import SIZE\ndef one(): pass",
-    "utils/latent.py": "def absorbed_scores(): pass",
+    "utils/latent.py": "def absorbed_scores(): a = 1; pass",
     "utils/plots/c.py": "from utils import a\ndef draw(): a.two()",
     "notebooks/01.ipynb": "%time 1\nfrom utils.plots import c\ndef show(): c.draw()",
     "notebooks/02.ipynb": "from utils.b import one\ntwo = one()",
@@ -32,6 +32,7 @@ utils/a.py | return 1 | return 1  # one | |
 utils/a.py | Text. | Another text. | |
 utils/a.py | return 1 | return 3 | utils.a.one | 01 a c d
 utils/a.py | SIZE = 2 | | utils.a.SIZE | 03 b
+utils/latent.py | a = 1 | other = 1 | |
 utils/latent.py | pass | return | utils.latent.absorbed_scores | 04 exercises latent
 utils/plots/c.py | a.two | a.one | utils.plots.c.draw | 01 c d
 notebooks/01.ipynb | c.draw() | pass | 01.show | 01 d
