@@ -23,7 +23,6 @@ from utils import (
     delta,
     embeddings,
     experiments,
-    files,
     latent,
     llama,
     model,
