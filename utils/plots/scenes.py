@@ -342,6 +342,44 @@ def closed_attention(picture, words):
 
 
 @scene
+def whole_layer(picture, words):
+    """Draw a layer of two heads without numbers, and what a GPT adds to its output."""
+    T, mask = len(words), causal_mask(len(words))
+
+    def grid(left, top, width, role, name, **style):
+        blank = [[""] * width] * T
+        return picture.grid((left, top), blank, role, name, cell=0.13, **style)
+
+    x = grid(0.5, 1.5, 4, "x", "x", rows=words)
+    project = picture.block(
+        (1.25, 1.65), "W_query\nW_key\nW_value", "learned", size=(0.8, 0.82)
+    )
+    joined = grid(4.75, 1.5, 4, "output", "joined")
+    out_proj = picture.block((5.42, 1.91), "out_proj", "learned", size=(0.68, 0.3))
+    output = grid(6.25, 1.5, 4, "output", "output")
+    picture.chain(x, project)
+    picture.chain(joined, out_proj, output)
+    for i, top in enumerate((0.5, 2.55)):
+        picture.note((2.25, top - 0.32), f"head {i}", bold=True)
+        query, key = grid(2.25, top, 2, "query", "q"), grid(2.57, top, 2, "key", "k")
+        weights = grid(3.1, top, T, "weight", "weights", mask=mask)
+        value = grid(3.72, top, 2, "value", "v")
+        context = grid(4.2, top, 2, "output", "context")
+        picture.chain(project, query)
+        picture.chain(key, weights)
+        picture.chain(value, context, joined)
+        for step, box in ((2, query), (3, weights), (4, context)):
+            picture.step((box.x, box.y + box.height), step)
+    for step, box in ((1, project), (5, joined), (6, out_proj)):
+        picture.step((box.x, box.y + box.height), step)
+    plus = picture.sign((output.middle[0], 3.2), "+")
+    picture.wire(output, plus)
+    across = [(place[0], 3.95) for place in (x.middle, plus.middle)]
+    picture.wire(x, plus, "x", via=across)
+    picture.note((2.7, 4.1), "a GPT adds x to the output")
+
+
+@scene
 def formula(picture, words, query: Tensor, key: Tensor, value: Tensor, followed: int):
     """Draw the formula of causal attention with its numbers.
 
