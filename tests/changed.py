@@ -62,9 +62,16 @@ def read_code(name, text):
 
 
 def number_locals(function):
-    """Number the local names of a function, so that a renamed one is no difference."""
-    names = [part for part in ast.walk(function) if isinstance(part, ast.Name)]
-    stored = [name.id for name in names if isinstance(name.ctx, ast.Store)]
+    """Number the local names of a function, so that a renamed one is no difference.
+
+    Not those of comprehensions, which may hide a name that the function uses.
+    """
+    names = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+    loops = [n for n in ast.walk(function) if isinstance(n, ast.comprehension)]
+    hidden = {n.id for loop in loops for n in ast.walk(loop.target) if n in names}
+    stored = [
+        n.id for n in names if isinstance(n.ctx, ast.Store) and n.id not in hidden
+    ]
     for name in names:
         if name.id in stored:
             name.id = f"local_{stored.index(name.id)}"

@@ -155,15 +155,3 @@ def test_a_letter_in_a_shape_is_one_of_the_glossary_s_symbols(path, code):
     for shape in re.findall(r"\(([A-Z]\w*,[^()]*)\)", "\n".join(comments + quoted)):
         letters = re.findall(r"\b[A-Z](?:_[a-z]+)?\b", shape)
         assert set(letters) <= set(symbols), shape
-
-
-def test_what_08_cites_of_norms_and_depth_is_printed_there():
-    row = r"^\| ([a-z -]+?)(?:, \$.+\$)? \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$"
-    cited = re.findall(row, text_of(ROOT / "notebooks/08_tiny_gpt.ipynb"), re.MULTILINE)
-    cells = cells_of(ROOT / "notebooks/deeper/norms_and_depth.ipynb")
-    outputs = [o for c in cells if c.cell_type == "code" for o in c.outputs]
-    printed = "".join(output.get("text", "") for output in outputs)
-    assert len(cited) == 4
-    for name, loss, before, after in cited:
-        for numbers in (f"{loss}$", rf"{before} +{after}\b"):
-            assert re.search(f"^{name} +{numbers}", printed, re.MULTILINE), name
