@@ -325,7 +325,7 @@ MIDDLES = [1.05 + (j + 0.5) * (WIDTH - 1.15) / 3 for j in range(3)]  # of three 
 
 
 @scene
-def closed_attention(picture, words):
+def attention_and_mlps(picture, words):
     """Draw attention between three words and those that follow, and an MLP for each."""
     ends = [*words[1:], "."]
     for j, x in enumerate(MIDDLES):
