@@ -1,25 +1,29 @@
-"""Attention in an hour: what its layer learns, and where it looks in a new order."""
-
-import torch
+"""Attention in an hour: what its layer learns, and without dividing the scores."""
 
 from tests.seeds import definitions
 
 
 def main(seed):
     book = definitions("attention_in_an_hour")
-    ids, answers, right = book["IDS"], book["ANSWERS"], book["fraction_right"]
-    weights, moved = book["last_word_weights"], book["MOVED"]
-    moved_ids = book["encode"](words for words, _ in book["make_sentences"](moved))
-    both = torch.cat([ids[10:], moved_ids[10:]]), answers[10:].repeat(2)
-    one_order, both_orders = book["train_from"](seed), book["train_from"](seed, *both)
-    is_right = ids == answers[:, None]
+    ids, answers, is_new = book["IDS"], book["ANSWERS"], book["IS_NEW"]
+
+    def undivided(d_in, d_out, num_heads):  # of one head, so d_k is d_out
+        layer = divided(d_in, d_out, num_heads)
+        layer.W_query.register_forward_hook(lambda module, x, q: q * d_out**0.5)
+        return layer
+
+    def train(layer):
+        book["train_from"].__globals__["MyMultiHeadAttention"] = layer
+        model = book["train_from"](seed)
+        return model, book["fraction_right"](model, ids[is_new], answers[is_new])
+
+    divided = book["MyMultiHeadAttention"]
+    model, right = train(divided)
+    without = train(undivided)[1]
+    weights = book["last_word_weights"](model, ids)
     return {
-        "right of the ten new sentences": right(one_order, ids[:10], answers[:10]),
-        "weight on the right creature": weights(one_order, ids)[is_right].mean(),
-        "moved: right of all": right(one_order, moved_ids, answers),
-        "both orders, new": right(both_orders, ids[:10], answers[:10]),
-        "both orders, new, moved": right(both_orders, moved_ids[:10], answers[:10]),
-        "both orders, moved: weight on the right creature": weights(
-            both_orders, moved_ids
-        )[moved_ids == answers[:, None]].mean(),
+        "right of the twenty new sentences": right,
+        "weight on the right creature": weights[ids == answers[:, None]].mean(),
+        "not divided: right of the twenty": without,
+        "not divided: wrong of the twenty": 1 - without,
     }

@@ -87,7 +87,7 @@ class Exercise:
     class_signature: if a class is asked for, its name and the parameters that build it
     projections: the names of the matrices that a class learns
     cut: inputs of the smallest case, see `cut_case`, that can't be as in the others
-    preset: arguments that the course's own class needs, and the reader's doesn't take
+    course_answer: the course's version, if it isn't the one of this name in `utils`
     """
 
     id: str
@@ -102,7 +102,7 @@ class Exercise:
     class_signature: str = ""
     projections: tuple = ()
     cut: dict = field(default_factory=dict)
-    preset: dict = field(default_factory=dict)
+    course_answer: Callable | None = None
     kind: str = field(init=False)  # "function" or "class"; these follow from the others
     inputs: list[str] = field(init=False)
     smallest: Case | None = field(init=False)

@@ -67,7 +67,7 @@ def _groups():
     is_extra = [name.startswith(catalogue.EXCURSIONS) for name in pages]
     return {
         MAIN: {n: "" for n, extra in zip(pages, is_extra) if not extra},
-        "In one evening (exercises 1 and 2 are 3.1 and 4.1)": {catalogue.HOUR_PAGE: ""},
+        "In one evening (exercise 1 is 3.1)": {catalogue.HOUR_PAGE: ""},
         "Excursions": {n: "" for n, extra in zip(pages, is_extra) if extra},
         DEEPER: {n: f"after {k}, " for n, k in catalogue.deeper_notebooks().items()},
     }

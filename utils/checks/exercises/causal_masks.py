@@ -1,6 +1,9 @@
 """Exercises of the notebook on masks: two masks, a softmax, a causal layer."""
 
+from functools import partial
+
 import torch
+import torch.nn.functional as F
 
 from utils.checks.definition import Case, Exercise, Mistake, draw
 from utils.checks.engine.facts import TRAINING_FACTS
@@ -126,6 +129,21 @@ def causal_attention(learned, x):
     return output
 
 
+def masked_attention(query, key, value):
+    width = query.shape[-1]
+    products = query @ key.mT
+    scores = products / width**0.5
+    rows, columns = query.shape[-2], query.shape[-2]
+    diagonal = columns - rows
+    mask = torch.ones(rows, columns).tril(diagonal) > 0
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    dim = -1
+    soft = softmax_of(hidden, dim)
+    weights = soft
+    output = weights @ value
+    return output
+
+
 LONG, NARROW_BUILD = (5, 11, 13, 0.2), (7, 2, 5, 0.2)
 exercise_5_2 = Exercise(
     id="5.2",
@@ -143,3 +161,25 @@ exercise_5_2 = Exercise(
         Case(draw(13, 2, 7, scale=300.0), build=(7, 2, 13, 0.2), note="large scores"),
     ],
 )
+
+IN_FUNCTION = of_masks.CAUSAL + of_masks.HIDE + of_attention.SCALE
+IN_FUNCTION += of_attention.OF_VALUES + of_attention.WEIGHING
+IN_FUNCTION += [
+    Mistake("mask-of-another-axis", "Your mask has a row per sentence of the batch: give it a row per word, causal_mask(query.shape[-2]). (len() and shape[0] count sentences.)", "rows, columns = len(query), len(query)"),
+    Mistake("mask-of-features", "Your mask has a row per number of a query: give it a row per word, causal_mask(query.shape[-2]).", "rows, columns = query.shape[-1], query.shape[-1]"),
+]  # fmt: skip
+# In the hour: the function in the layer of 5.2.
+exercise_5_2_in_an_hour = Exercise(
+    id="5.2",
+    right=masked_attention,
+    returns="the context vectors (…, T, d_v), each of which takes from its own word and those before it",
+    mistakes=IN_FUNCTION,
+    course_answer=partial(F.scaled_dot_product_attention, is_causal=True),
+    cases=[
+        Case(draw(5, 3), draw(5, 3, seed=1), draw(5, 2)),
+        Case(draw(2, 7, 5), draw(2, 7, 5, seed=1), draw(2, 7, 11)),
+        Case(*(draw(3, 3, 7, seed=seed) for seed in range(3)), note="B = T, d_v = d_k"),
+        Case(draw(2, 3, 5, 7), draw(2, 3, 5, 7, seed=1), draw(2, 3, 5, 13)),
+        Case(*(300 * draw(2, 7, 3, seed=s) for s in range(2)), draw(2, 7, 5), note="large scores"),
+    ],
+)  # fmt: skip

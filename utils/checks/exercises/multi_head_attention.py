@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 from torch.nn import functional as F
 
+from utils.attention import MultiHeadAttention
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import TRAINING_FACTS, changes_in_training, no_gradient
 from utils.checks.engine.guard import attempt
@@ -149,13 +150,20 @@ exercise_6_3 = Exercise(
         Case(draw(13, 2, 5, scale=300.0), build=OTHER, note="one score far above all"),
     ],
 )
+
+
+def without_context_length(d_in, d_out, num_heads):
+    """Return the course's layer for `exercise_6_3_in_an_hour`."""
+    return MultiHeadAttention(d_in, d_out, 1024, 0.0, num_heads)
+
+
 # In the hour, whose card writes all but `forward`: without context_length and dropout.
 exercise_6_3_in_an_hour = replace(
     exercise_6_3,
     class_signature="MultiHeadAttention(d_in, d_out, num_heads)",
     facts=[width_not_divided, no_gradient, changes_in_training],
     without=(*exercise_6_3.without, "mask-not-sliced"),
-    preset={"context_length": 1024, "dropout": 0.0},
+    course_answer=without_context_length,
     cases=[
         Case(*case.args, note=case.note, build=case.build[:2] + case.build[-1:])
         for case in exercise_6_3.cases

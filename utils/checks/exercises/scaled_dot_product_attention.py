@@ -9,7 +9,7 @@ from utils.checks.shared.attention import softmax_of
 from utils.checks.submission import QKV
 
 IN_FUNCTION = of_attention.SCALE + of_attention.OF_VALUES + of_attention.NO_MASK
-IN_FUNCTION += of_attention.WEIGHING + [Mistake("scale-fixed", "You always divided the scores by √2, which is right for two numbers only: divide by the root of query.shape[-1].", "width = 2"), Mistake("scores-returned", "You returned the scores as the weights: return what the softmax makes of them.", "return output, query @ key.mT / width**0.5")]  # fmt: skip
+IN_FUNCTION += of_attention.WEIGHING + [Mistake("scores-returned", "You returned the scores as the weights: return what the softmax makes of them.", "return output, query @ key.mT / width**0.5")]  # fmt: skip
 # One token is far shorter than the others: no maximum nor one for all rows will do.
 FAR = torch.tensor([[1.0], [60.0], [60.0]])
 FAR_QUERIES = 3 * FAR * draw(2, 3, 5)
