@@ -1,4 +1,4 @@
-"""Attention in an hour: what its layer learns, and without dividing the scores."""
+"""Attention in an hour: what its layer learns, with and without dividing the scores."""
 
 from tests.seeds import definitions
 
@@ -6,20 +6,12 @@ from tests.seeds import definitions
 def main(seed):
     book = definitions("attention_in_an_hour")
     ids, answers, is_new = book["IDS"], book["ANSWERS"], book["IS_NEW"]
-
-    def undivided(d_in, d_out, num_heads):  # of one head, so d_k is d_out
-        layer = divided(d_in, d_out, num_heads)
-        layer.W_query.register_forward_hook(lambda module, x, q: q * d_out**0.5)
-        return layer
-
-    def train(layer):
-        book["train_from"].__globals__["MyMultiHeadAttention"] = layer
-        model = book["train_from"](seed)
-        return model, book["fraction_right"](model, ids[is_new], answers[is_new])
-
-    divided = book["MyMultiHeadAttention"]
-    model, right = train(divided)
-    without = train(undivided)[1]
+    model = book["train_from"](seed)
+    undivided = book["train_from"](seed, make_layer=book["without_division"])
+    right, without = (
+        book["fraction_right"](m, ids[is_new], answers[is_new])
+        for m in (model, undivided)
+    )
     weights = book["last_word_weights"](model, ids)
     return {
         "right of the twenty new sentences": right,

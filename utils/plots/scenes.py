@@ -342,41 +342,44 @@ def attention_and_mlps(picture, words):
 
 
 @scene
-def whole_layer(picture, words):
-    """Draw a layer of two heads without numbers, and what a GPT adds to its output."""
-    T, mask = len(words), causal_mask(len(words))
+def whole_layer(picture, words, x: Tensor, matrices, out_proj: Tensor):
+    """Draw the six steps of a layer of two heads, and what a GPT adds to its output.
 
-    def grid(left, top, width, role, name, **style):
-        blank = [[""] * width] * T
-        return picture.grid((left, top), blank, role, name, cell=0.13, **style)
-
-    x = grid(0.5, 1.5, 4, "x", "x", rows=words)
-    project = picture.block(
-        (1.25, 1.65), "W_query\nW_key\nW_value", "learned", size=(0.8, 0.82)
-    )
-    joined = grid(4.75, 1.5, 4, "output", "joined")
-    out_proj = picture.block((5.42, 1.91), "out_proj", "learned", size=(0.68, 0.3))
-    output = grid(6.25, 1.5, 4, "output", "output")
-    picture.chain(x, project)
-    picture.chain(joined, out_proj, output)
-    for i, top in enumerate((0.5, 2.55)):
-        picture.note((2.25, top - 0.32), f"head {i}", bold=True)
-        query, key = grid(2.25, top, 2, "query", "q"), grid(2.57, top, 2, "key", "k")
-        weights = grid(3.1, top, T, "weight", "weights", mask=mask)
-        value = grid(3.72, top, 2, "value", "v")
-        context = grid(4.2, top, 2, "output", "context")
-        picture.chain(project, query)
-        picture.chain(key, weights)
-        picture.chain(value, context, joined)
-        for step, box in ((2, query), (3, weights), (4, context)):
-            picture.step((box.x, box.y + box.height), step)
-    for step, box in ((1, project), (5, joined), (6, out_proj)):
-        picture.step((box.x, box.y + box.height), step)
-    plus = picture.sign((output.middle[0], 3.2), "+")
-    picture.wire(output, plus)
-    across = [(place[0], 3.95) for place in (x.middle, plus.middle)]
-    picture.wire(x, plus, "x", via=across)
-    picture.note((2.7, 4.1), "a GPT adds x to the output")
+    x: (T, d_in)
+    matrices: W_query, W_key and W_value, with both heads side by side: (d_in, D)
+    out_proj: (D, D)
+    """
+    T, lit, d_k = len(x), {"lit": len(x) - 1}, len(out_proj) // 2
+    parts = zip(*[(x @ matrix).split(d_k, dim=-1) for matrix in matrices])
+    height, mask, contexts = T * LINE, causal_mask(T), []
+    start = picture.grid((0.5, 1.62), x, "x", "x", cell=0.2, rows=words, **lit)
+    middle, names = start.middle[1], "W_query\nW_key\nW_value"
+    project = picture.block((1.5, middle - 0.41), names, "learned", size=(0.78, 0.82))
+    picture.wire(start, project)
+    for i, (q, k, v) in enumerate(parts):
+        y = 0.95 + 1.65 * i
+        weights = masked_softmax(q @ k.mT / d_k**0.5, mask)
+        grids = [(2.55, 0.27, q, "query", "q", lit)]
+        grids += [(3.28, 0.2, k.mT, "key", "k.T", {})]
+        grids += [(4.46, 0.34, weights, "weight", "weights", lit | {"mask": mask})]
+        grids += [(5.72, 0.19, v, "value", "v", {})]
+        grids += [(6.22, 0.34, weights @ v, "output", "context", lit)]
+        boxes = draw_product(picture, y, ["×", "softmax →", "×", "="], *grids)
+        picture.note((2.55, y - height / 2 - 0.45), f"head {i}", bold=True)
+        picture.wire(project, boxes[0])
+        for step, box in zip((2, 3, 4), (boxes[0], boxes[2], boxes[4])):
+            picture.step((box.x - 0.05, box.y + box.height + 0.06), step)
+        contexts.append(weights @ v)
+    joined = torch.cat(contexts, dim=-1)
+    grids = [(2.55, 0.36, joined, "output", "joined", lit)]
+    grids += [(4.3, 0.2, out_proj, None, "out_proj", {})]
+    grids += [(5.4, 0.36, joined @ out_proj, "output", "output", lit)]
+    boxes = draw_product(picture, 4.3, "×=", *grids)
+    for step, box in ((1, project), (5, boxes[0]), (6, boxes[2])):
+        picture.step((box.x - 0.05, box.y + box.height + 0.06), step)
+    for i, head in enumerate(("head 0", "head 1")):
+        at = boxes[0].at(0.25 + 0.5 * i, 1)
+        picture.note((at[0], at[1] + 0.12), head, align="center")
 
 
 @scene
@@ -427,13 +430,14 @@ def draw_formula(picture, middles, words, query, key, value, lit):
 
 
 def draw_product(picture, middle, signs, *grids):
-    """Draw grids around one height, with signs between them."""
+    """Draw grids around one height, with signs between them; return their boxes."""
     boxes = []
     for left, cell, values, role, name, style in grids:
         at = left, middle - len(values) * LINE / 2
         boxes.append(picture.grid(at, values, role, name, cell=cell, **style))
     for sign, box, following in zip(signs, boxes, boxes[1:]):
         picture.sign(((box.right[0] + following.x) / 2, middle), sign)
+    return boxes
 
 
 @scene

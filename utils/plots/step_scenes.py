@@ -381,13 +381,12 @@ def learning(lines, stages):
 
 
 @in_steps
-def layer(words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=False):
+def layer(words, x: Tensor, matrices, out_proj: Tensor):
     """Show the six steps of a layer of two heads, below a map of the whole.
 
     x: (T, d_in)
     matrices: W_query, W_key and W_value, with both heads side by side: (d_in, D)
     out_proj: (D, D)
-    in_a_loop: whether the layer cuts with `chunk` and takes one head at a time
     """
     (T, D), lit = (len(x), len(out_proj)), {"lit": len(words) - 1}
     rows, d_k = [x @ matrix for matrix in matrices], D // 2
@@ -396,15 +395,9 @@ def layer(words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=False):
     contexts = weights @ v
     joined = contexts.transpose(0, 1).flatten(1)
     softmax, whole = "softmax(masked(q @ k.mT / d_k**0.5))", f"(B, T, D) = {(1, T, D)}"
-    if in_a_loop:
-        cut = ".chunk(H, dim=-1)", f"H of (B, T, d_k) = {(1, T, d_k)}"
-        scores, mixed = f"(B, T, T) = {(1, T, T)}", f"(B, T, d_k) = {(1, T, d_k)}"
-        join = "torch.cat(heads, dim=-1)"
-    else:
-        heads = f"(B, H, T, d_k) = {(1, 2, T, d_k)}"
-        cut = ".view(B, T, H, d_k).transpose(1, 2)", f"{(1, T, 2, d_k)}, then {heads}"
-        scores, mixed = f"(B, H, T, T) = {(1, 2, T, T)}", heads
-        join = ".transpose(1, 2).flatten(2)"
+    heads = f"(B, H, T, d_k) = {(1, 2, T, d_k)}"
+    cut = ".view(B, T, H, d_k).transpose(1, 2)", f"{(1, T, 2, d_k)}, then {heads}"
+    scores, join = f"(B, H, T, T) = {(1, 2, T, T)}", ".transpose(1, 2).flatten(2)"
     top, below = 1.6, 2.75 + T * LINE  # where the first lines of code begin
     middle, labels = top + 0.67 + D * LINE / 2, {"rows": words} | lit
 
@@ -420,7 +413,7 @@ def layer(words, x: Tensor, matrices, out_proj: Tensor, *, in_a_loop=False):
 
     picture = _draw_layer_map({3, 4}, heads={0})
     _draw_code(picture, (0.15, top), 3, softmax, scores)
-    _draw_code(picture, (0.15, below), 4, "weights @ v", mixed)
+    _draw_code(picture, (0.15, below), 4, "weights @ v", heads)
     middles = [y + 0.67 + T * LINE / 2 for y in (top, below)]
     draw_formula(picture, middles, words, q[0], k[0], v[0], lit)
     found = [words[head[-1].argmax()] for head in weights]
