@@ -352,21 +352,22 @@ def whole_layer(picture, words, x: Tensor, matrices, out_proj: Tensor):
     T, lit, d_k = len(x), {"lit": len(x) - 1}, len(out_proj) // 2
     parts = zip(*[(x @ matrix).split(d_k, dim=-1) for matrix in matrices])
     height, mask, contexts = T * LINE, causal_mask(T), []
-    start = picture.grid((0.5, 1.62), x, "x", "x", cell=0.2, rows=words, **lit)
+    start = picture.grid((0.5, 1.55), x, "x", "x", cell=0.2, rows=words, **lit)
     middle, names = start.middle[1], "W_query\nW_key\nW_value"
     project = picture.block((1.5, middle - 0.41), names, "learned", size=(0.78, 0.82))
     picture.wire(start, project)
     for i, (q, k, v) in enumerate(parts):
-        y = 0.95 + 1.65 * i
+        y = 1.0 + 1.85 * i
         weights = masked_softmax(q @ k.mT / d_k**0.5, mask)
         grids = [(2.55, 0.27, q, "query", "q", lit)]
         grids += [(3.28, 0.2, k.mT, "key", "k.T", {})]
-        grids += [(4.46, 0.34, weights, "weight", "weights", lit | {"mask": mask})]
-        grids += [(5.72, 0.19, v, "value", "v", {})]
-        grids += [(6.22, 0.34, weights @ v, "output", "context", lit)]
+        grids += [(4.4, 0.34, weights, "weight", "weights", lit | {"mask": mask})]
+        grids += [(5.62, 0.19, v, "value", "v", {})]
+        grids += [(6.1, 0.34, weights @ v, "output", "context", lit)]
         boxes = draw_product(picture, y, ["×", "softmax →", "×", "="], *grids)
-        picture.note((2.55, y - height / 2 - 0.45), f"head {i}", bold=True)
-        picture.wire(project, boxes[0])
+        ground = Box(2.5, y - height / 2 - 0.2, 4.3, height + 0.3)
+        ground = picture.shelf(ground, f"head {i}", "memory")
+        picture.wire(project.right, ground.left, "x")
         for step, box in zip((2, 3, 4), (boxes[0], boxes[2], boxes[4])):
             picture.step((box.x - 0.05, box.y + box.height + 0.06), step)
         contexts.append(weights @ v)
@@ -374,12 +375,14 @@ def whole_layer(picture, words, x: Tensor, matrices, out_proj: Tensor):
     grids = [(2.55, 0.36, joined, "output", "joined", lit)]
     grids += [(4.3, 0.2, out_proj, None, "out_proj", {})]
     grids += [(5.4, 0.36, joined @ out_proj, "output", "output", lit)]
-    boxes = draw_product(picture, 4.3, "×=", *grids)
+    boxes = draw_product(picture, 4.9, "×=", *grids)
+    boxes.append(picture.grid((0.5, 4.4), matrices[0], None, "W_query", cell=0.27))
     for step, box in ((1, project), (5, boxes[0]), (6, boxes[2])):
         picture.step((box.x - 0.05, box.y + box.height + 0.06), step)
-    for i, head in enumerate(("head 0", "head 1")):
-        at = boxes[0].at(0.25 + 0.5 * i, 1)
-        picture.note((at[0], at[1] + 0.12), head, align="center")
+    for box in (boxes[0], boxes[-1]):
+        for i in (0, 1):
+            at = box.at(0.25 + 0.5 * i, 1)
+            picture.note((at[0], at[1] + 0.12), f"head {i}", align="center")
 
 
 @scene
