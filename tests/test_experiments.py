@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from tests import result_tables
-from tests.seeds import definitions
-from utils.pages import read_cells
+from utils.pages import definitions, read_cells
 
 page = functools.cache(definitions)  # not while tests are collected
 TRANSLATION, BOOKS = "12_translation", "13_attention_without_a_softmax"

@@ -5,7 +5,3 @@
 In each module here `main(seed)` returns numbers by name. README.md's table gives the
 range that each sentence allows.
 """
-
-from utils.pages import definitions
-
-__all__ = ["definitions"]

@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 
-from tests.seeds import definitions
+from utils.pages import definitions
 
 
 def main(seed):

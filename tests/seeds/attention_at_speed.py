@@ -2,7 +2,7 @@
 
 import torch
 
-from tests.seeds import definitions
+from utils.pages import definitions
 
 
 def main(seed):

@@ -1,6 +1,6 @@
 """Attention in an hour: what its layer learns, with and without dividing the scores."""
 
-from tests.seeds import definitions
+from utils.pages import definitions
 
 
 def main(seed):

@@ -5,11 +5,10 @@ from functools import partial
 
 import torch
 
-from tests.seeds import definitions
-from utils import pages
 from utils.experiments import is_right
+from utils.pages import definitions
 
-pairs = pages.definitions("13_attention_without_a_softmax")
+pairs = definitions("13_attention_without_a_softmax")
 NO_ORDER = "without the order"
 
 

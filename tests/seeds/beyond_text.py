@@ -5,12 +5,11 @@ from functools import partial
 import torch
 from torch import nn
 
-from tests.seeds import definitions
-from utils import pages
 from utils.embeddings import patchify
+from utils.pages import definitions
 
-dna = pages.definitions("deeper/dna")
-vision = pages.definitions("15_beyond_text")
+dna = definitions("deeper/dna")
+vision = definitions("15_beyond_text")
 
 
 def main(seed):

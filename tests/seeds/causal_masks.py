@@ -3,9 +3,9 @@
 import torch
 import torch.nn.functional as F
 
-from tests.seeds import definitions
 from utils.attention import CausalAttention, SelfAttention
 from utils.experiments import leak_test
+from utils.pages import definitions
 
 
 def main(seed):

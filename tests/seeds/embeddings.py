@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.seeds import definitions
+from utils.pages import definitions
 
 
 def main(seed):

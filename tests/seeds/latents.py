@@ -1,7 +1,7 @@
 """A latent of the tales model, a shared head and a window, all learned."""
 
-from tests.seeds import definitions
 from utils.data import load_text, sliding_windows
+from utils.pages import definitions
 from utils.training.text import load_tales_model
 
 

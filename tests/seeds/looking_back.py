@@ -6,8 +6,8 @@ the sentences.
 
 import torch
 
-from tests.seeds import definitions
 from utils.attention import causal_mask
+from utils.pages import definitions
 from utils.training.text import load_tales_model
 
 BEFORE = [

@@ -3,12 +3,11 @@
 import torch
 from torch import nn
 
-from tests.seeds import definitions
-from utils import pages
 from utils.experiments import answer_loss
+from utils.pages import definitions
 from utils.training import train
 
-one_head = pages.definitions("deeper/how_far_one_head_gets")
+one_head = definitions("deeper/how_far_one_head_gets")
 
 
 def main(seed):

@@ -2,8 +2,8 @@
 
 import torch
 
-from tests.seeds import definitions
 from utils.model import GPT
+from utils.pages import definitions
 
 
 def main(seed):

@@ -4,12 +4,11 @@ from functools import partial
 
 import torch
 
-from tests.seeds import definitions
-from utils import pages
 from utils.data import sliding_windows
 from utils.embeddings import sinusoidal_positions
+from utils.pages import definitions
 
-letters = pages.definitions("10_positions")
+letters = definitions("10_positions")
 LetterReader, train_reader = letters.LetterReader, letters.train_reader
 loss_at, weight_of_far_keys = letters.loss_at, letters.weight_of_far_keys
 rotary_scores, held_scores = letters.rotary_scores, letters.held_scores

@@ -3,11 +3,10 @@
 import torch
 from torch import nn
 
-from tests.seeds import definitions
-from utils import pages
 from utils.attention import SelfAttention
+from utils.pages import definitions
 
-phone = pages.definitions("04_scaled_dot_product_attention")
+phone = definitions("04_scaled_dot_product_attention")
 
 
 def main(seed):

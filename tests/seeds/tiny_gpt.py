@@ -1,6 +1,6 @@
 """Notebook 08 and *Heads that copy*: a GPT that learns the story."""
 
-from tests.seeds import definitions
+from utils.pages import definitions
 from utils.training.text import load_tales_model
 
 

@@ -5,10 +5,9 @@ from itertools import pairwise
 
 import torch
 
-from tests.seeds import definitions
-from utils import pages
+from utils.pages import definitions
 
-translation = pages.definitions("12_translation")
+translation = definitions("12_translation")
 
 
 def main(seed):
