@@ -26,7 +26,7 @@ from utils.checks.catalogue import (
     tasks,
 )
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED
-from utils.pages import NOTEBOOKS, definitions
+from utils.pages import NOTEBOOKS
 
 LESSONS = [p for p in find_notebooks() if p.parent.name != "solutions"]
 CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)
@@ -260,14 +260,6 @@ def test_a_part_that_passes_in_the_hour_does_not_count_as_the_whole(
     shown = capsys.readouterr().out
     assert "Attention in an hour: 1 of 3, " in shown
     assert f"0 of {TOTAL} exercises passed" in shown
-
-
-def test_the_solutions_folded_in_the_hour_pass(own_progress):
-    page = ROOT / "notebooks/attention_in_an_hour.ipynb"
-    namespace = vars(definitions("attention_in_an_hour"))  # a stub may build on a class
-    for id, name, stub, answer, _ in exercises_of(page):
-        exec(f"{stub}\n{answer}", namespace)
-        assert check(id, namespace[name]).passed, id
 
 
 def test_what_is_no_exercise_stays_in_the_file_and_counts_as_nothing(own_progress):

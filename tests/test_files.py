@@ -1,7 +1,5 @@
 """Tests of `utils.files`."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 from utils.files import write_atomically
@@ -24,17 +22,3 @@ def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr("utils.files.open", fail, raising=False)
     with pytest.raises(IsADirectoryError, match="expected a file, got the folder"):
         write_atomically("", b"")
-
-
-def test_of_two_writers_each_leaves_a_whole_file(tmp_path):
-    path, contents = tmp_path / "file", [b"a" * 100_000, b"b" * 70_000]
-    write_atomically(path, contents[0])
-
-    def write(content):
-        for _ in range(30):
-            write_atomically(path, content)
-            assert path.read_bytes() in contents
-
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(write, contents))
-    assert [file.name for file in tmp_path.iterdir()] == ["file"]

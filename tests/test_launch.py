@@ -1,13 +1,10 @@
 """Tests of how several processes are started: by `utils.launch`, and by `torchrun`."""
 
-import contextlib
-import io
 import multiprocessing
-import os
 import re
-import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -68,40 +65,6 @@ SMALL = "--width 16 --heads 2 --layers 1 --context 16 --merges 9 --dropout 0".sp
 SMALL += "--steps 30 --save-every 10".split()
 
 
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    path = tmp_path_factory.mktemp("text") / "text.txt"
-    path.write_text(load_text()[:9000])
-    return str(path)
-
-
-def train(text, *options):
-    """Train in this process; return the printed lines."""
-    printed = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
-        patch.setattr(command, "has_own_gpu", lambda: False)
-        command.main([text, *SMALL, *options])
-    return printed.getvalue().splitlines()
-
-
-def kill_after_step_10(text, file):
-    """Train in two processes and kill `torchrun` after the report of step 10.
-
-    The processes that it started end soon after, when nobody reads what they print.
-    """
-    command = [*TWO, "-m", "utils.training", text, *SMALL, "--checkpoint", file]
-    options = {"stdout": subprocess.PIPE, "start_new_session": True} | HERE
-    with subprocess.Popen(command, **options) as training:
-        next(line for line in training.stdout if line.startswith("step 10 "))
-        os.killpg(training.pid, signal.SIGKILL)
-
-
-@pytest.fixture(scope="module")
-def expected(text):
-    """Return the lines of an undisturbed training run in one process."""
-    return train(text)
-
-
 def test_the_lines_of_16_run_under_torchrun(tmp_path):
     notebook = nbformat.read(ROOT / "notebooks/16_several_machines.ipynb", 4)
     texts = [cell.source for cell in notebook.cells]
@@ -120,12 +83,10 @@ def test_the_lines_of_16_run_under_torchrun(tmp_path):
     ]
 
 
-def test_two_processes_print_once_what_one_process_prints(text, expected):
+def test_two_processes_print_once_what_one_prints(tmp_path, capsys, monkeypatch):
+    text = str(tmp_path / "text.txt")
+    Path(text).write_text(load_text()[:9000])
+    monkeypatch.setattr(command, "has_own_gpu", lambda: False)
+    command.main([text, *SMALL])
     program = [*TWO, "-m", "utils.training", text, *SMALL]
-    assert subprocess.check_output(program, **HERE).splitlines() == expected
-
-
-def test_one_process_ends_what_two_killed_processes_began(text, expected, tmp_path):
-    file = str(tmp_path / "training.pt")
-    kill_after_step_10(text, file)
-    assert train(text, "--checkpoint", file)[-1] == expected[-1]
+    assert subprocess.check_output(program, **HERE) == capsys.readouterr().out

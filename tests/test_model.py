@@ -1,13 +1,12 @@
 """The GPT and how it generates, `utils.model`."""
 
-import pickle
 from functools import partial
 
 import pytest
 import torch
 from torch import nn
 
-from utils.attention import CausalAttention, MultiHeadAttention
+from utils.attention import MultiHeadAttention
 from utils.delta import DeltaAttention
 from utils.latent import LatentAttention
 from utils.model import GPT, generate, mean_loss, next_token_probs, top_p_probs
@@ -114,38 +113,3 @@ def test_weights_begin_small_and_those_that_add_to_the_stream_smaller():
     for layer in (first.attention.W_query, first.feed_forward[0], *outputs):
         expected = 0.01 if layer in outputs else 0.02  # 0.02 / sqrt(2 * 2 blocks)
         assert layer.weight.std().item() == pytest.approx(expected, rel=0.1)
-
-
-def interrupt(*inputs):
-    raise KeyboardInterrupt
-
-
-def test_a_pass_that_stops_midway_leaves_the_caches_as_they_were():
-    model, ids = gpt(attention=[DeltaAttention, MultiHeadAttention]), token_ids(2, 9)
-    caches = model.new_caches(13)
-    for stopped, piece in ((token_ids(3, 5), ids[:, :5]), (ids[:, :4], ids[:, 5:])):
-        hook = model.norm.register_forward_pre_hook(interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            model(stopped, caches)
-        hook.remove()
-        output = model(piece, caches)
-    torch.testing.assert_close(output, model(ids)[:, 5:])
-
-
-def test_a_model_built_on_meta_has_its_mask_and_tables_when_loaded():
-    x = torch.randn(2, 5, 4)
-    for build in (
-        lambda: CausalAttention(4, 4, 6, 0.0),
-        lambda: MultiHeadAttention(4, 4, 6, 0.0, 2, rotary=True),
-        lambda: LatentAttention(4, 4, 6, 0.0, 2, rotary=True),
-    ):
-        layer = build()
-        with torch.device("meta"):
-            twin = build()
-        for module in (layer, twin):
-            module.register_buffer("scale", torch.ones(3))
-        twin.to_empty(device="cpu").load_state_dict(layer.state_dict())
-        torch.testing.assert_close(twin(x), layer(x), atol=0, rtol=0)
-        again = pickle.loads(pickle.dumps(layer)).to("meta").to_empty(device="cpu")
-        again.load_state_dict(layer.state_dict())
-        torch.testing.assert_close(again(x), layer(x), atol=0, rtol=0)
