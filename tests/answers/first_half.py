@@ -102,12 +102,6 @@ def attention_weights(x):
     return F.softmax(torch.mm(x, x.t()), dim=0).t()
 
 
-# scales by the root of the width, which is 04's affair
-@wrong("scaled")
-def attention_weights(x):
-    return torch.softmax(x @ x.T / math.sqrt(x.shape[1]), dim=-1)
-
-
 # the diagonal is hidden: a token doesn't see itself and normalises the columns
 @wrong("softmax-over-queries", "diagonal-masked")
 def attention_weights(x):
@@ -121,13 +115,6 @@ def context_vectors(x):
     # everything on its side: tokens are columns, and so are the weights of a query
     tokens = x.T
     return (tokens @ torch.softmax(tokens.T @ tokens, dim=0)).T
-
-
-# mixes with the scores, softmax forgotten
-@wrong("softmax-missing")
-def context_vectors(x):
-    scores = x @ x.T
-    return scores @ x
 
 
 # scaled by the root of the width and adds the token itself on top
@@ -145,13 +132,6 @@ def softmax(scores, dim=-1):
     return out / torch.sum(out, dim, keepdim=True)
 
 
-# one maximum for the whole tensor: rows far below it become 0/0
-@wrong("global-maximum-subtracted")
-def softmax(scores, dim=-1):
-    e = torch.exp(scores - scores.max())
-    return e / torch.sum(e, dim=dim, keepdim=True)
-
-
 # subtracts the mean instead of the maximum
 # and the sum lost its axis, unsqueezed at the wrong place
 @wrong("mean-subtracted", "keepdim-missing")
@@ -166,14 +146,6 @@ def scaled_dot_product_attention(query, key, value):
     scores = key @ query.mT * query.shape[-1] ** -0.5
     upright = scores.softmax(dim=-2)
     return (value.mT @ upright).mT, upright.mT
-
-
-# no scale at all
-@wrong("scale-missing")
-def scaled_dot_product_attention(query, key, value):
-    scores = query @ key.transpose(-2, -1)
-    weights = torch.softmax(scores, dim=-1)
-    return weights @ value, weights
 
 
 # divides by d_k without the root and the output is made of the keys
@@ -262,12 +234,6 @@ def masked_softmax(scores, mask):
     return torch.exp(s - log_sum.masked_fill(log_sum == -math.inf, 0))
 
 
-# empty rows are NaN
-@wrong("empty-row-nan")
-def masked_softmax(scores, mask):
-    return torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
-
-
 # the result of masked_fill is lost, so nothing is hidden
 # and softmax with dim=1, a wrong axis in a batch
 @wrong("mask-after-softmax", "fixed-axis")
@@ -282,13 +248,6 @@ def padding_mask(lengths, num_tokens):
     # count the ends already passed
     ends = F.one_hot(torch.as_tensor(lengths).long(), num_tokens + 1)
     return ends.cumsum(1)[:, :num_tokens].eq(0)
-
-
-# as wide as the longest sentence, not num_tokens
-@wrong("longest-for-num-tokens")
-def padding_mask(lengths, num_tokens):
-    lengths = torch.as_tensor(lengths)
-    return torch.arange(int(lengths.max())) < lengths[:, None]
 
 
 # (T, B): the lengths stay in the row
@@ -321,13 +280,6 @@ def merge_heads(x):
     out = x.new_empty(B, T, H, K)
     out.copy_(x.movedim(1, 2))
     return out.view(B, T, H * K)
-
-
-# interleaves the features of the heads
-@wrong("merge-interleaved")
-def merge_heads(x):
-    B, H, T, K = x.shape
-    return x.permute(0, 2, 3, 1).reshape(B, T, K * H)
 
 
 # transposes tokens and features (2, 3) instead of heads and tokens

@@ -286,12 +286,6 @@ def linear_attention(query, key, value):
     return outputs.to(value.dtype)
 
 
-# The wrong half of the products is kept (triu): a token asks itself and the later ones.
-@wrong("upper-for-lower")
-def linear_attention(query, key, value):
-    return torch.triu(query @ key.T) @ value
-
-
 # A softmax is taken of the products. and The causal part is missing.
 @wrong("softmax-kept", "no-causal-mask")
 def linear_attention(query, key, value):
