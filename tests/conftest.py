@@ -1,7 +1,6 @@
 """What the tests share: the sample of the quick run, summaries, pictures."""
 
 import os
-import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -61,11 +60,3 @@ def on_cpu(request):
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
         patch.setenv("PYTHONPATH", str(ROOT))
         yield
-
-
-@pytest.fixture
-def ctrl_c():
-    """Let Ctrl-C raise KeyboardInterrupt, also if pytest runs in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)

@@ -169,13 +169,3 @@ OF_A_LLAMA_ARE_REFUSED = [
 def test_what_does_not_fit_is_named(tmp_path, load, stored, change, settings, message):
     with pytest.raises(ValueError, match=message):
         load(copied(stored, tmp_path, change, **settings))
-
-
-@pytest.mark.parametrize("files", [["a"], {"x": 5}, {"x": "../model.safetensors"}])
-def test_an_index_names_files_beside_it(tmp_path, files):
-    folder = copied(GPT2, tmp_path)
-    folder.joinpath("model.safetensors").rename(folder / "other")
-    index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": files}))
-    with pytest.raises(ValueError, match="weight_map as a dict .* to files beside it"):
-        load_gpt2(folder)

@@ -1,6 +1,5 @@
 """Tests of `utils.training.text`, the command that trains a GPT on a text."""
 
-import json
 import math
 import re
 import shutil
@@ -46,8 +45,9 @@ def test_command_prints_reports_a_sample_and_the_losses(text, capsys):
 
 
 def test_ctrl_c_saves_and_the_same_command_continues(
-    text, tmp_path, capsys, monkeypatch, ctrl_c
+    text, tmp_path, capsys, monkeypatch
 ):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job may lack it
     arguments = [text, "--steps", "12", *TINY, "--checkpoint", str(tmp_path / "a.pt")]
     main([text, "--steps", "12", *TINY])
     expected = capsys.readouterr().out.splitlines()[-1]
@@ -182,14 +182,4 @@ def test_damaged_or_missing_file_of_a_model_is_an_error_that_names_it(name, tmp_
         load_text_model(DATA / "tiny_gpt2")
     (tmp_path / name).unlink()
     with pytest.raises(FileNotFoundError, match=name):
-        load_text_model(tmp_path)
-
-
-@pytest.mark.parametrize("merge", [[], [[97.0, 98]]])
-def test_merges_that_do_not_fit_are_named(tmp_path, merge):
-    for file in "model.safetensors", "config.json":
-        shutil.copy(DATA / "tales" / file, tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text()) | {"merges": merge}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="vocabulary of 256, got|whole .*, got 97.0"):
         load_text_model(tmp_path)
