@@ -155,3 +155,17 @@ def test_a_letter_in_a_shape_is_one_of_the_glossary_s_symbols(path, code):
     for shape in re.findall(r"\(([A-Z]\w*,[^()]*)\)", "\n".join(comments + quoted)):
         letters = re.findall(r"\b[A-Z](?:_[a-z]+)?\b", shape)
         assert set(letters) <= set(symbols), shape
+
+
+def test_what_08_cites_of_norms_and_depth_is_printed_there():
+    row = r"^\| ([a-z -]+?)(?:, \$.+\$)? \| ([\d.]+) \| ([\d.]*) ?\| ([\d.]*) ?\|$"
+    cited = re.findall(row, text_of(ROOT / "notebooks/08_tiny_gpt.ipynb"), re.MULTILINE)
+    cells = cells_of(ROOT / "notebooks/deeper/norms_and_depth.ipynb")
+    outputs = [out for cell in cells for out in cell.get("outputs", [])]
+    printed = "".join(output.get("text", "") for output in outputs)
+    assert len(cited) == 5
+    for name, loss, before, after in cited:
+        lines = [rf"^{name}( alone)? +{loss}$"]
+        lines += [rf"^{name} +{before} +{after}\b"] if before else []
+        for line in lines:
+            assert re.search(line, printed, re.MULTILINE), line
