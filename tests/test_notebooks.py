@@ -7,9 +7,12 @@ from html import escape
 
 import nbformat
 import pytest
+from nbformat import NotebookNode
+from nbval.plugin import IPyNbFile
 
 from tests.markdown_text import FORMULA, heading_anchor, without_code
 from tests.notebooks import (
+    COVER,
     LONGEST,
     find_notebooks,
     is_setup,
@@ -18,9 +21,11 @@ from tests.notebooks import (
     reading_minutes,
 )
 from tests.repository import ROOT
+from tests.tolerance import NUMBER, allowed, value
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
 LIMITED = [path for path in PATHS if not re.search("/00|/solutions/", path)]
+TOLERANT = [p for p in PATHS if '"tolerance"' in (ROOT / p).read_text("utf-8")]
 SKIPPING = {"nbval-skip", "nbval-check-output", "nbval-raises-exception"}
 SKIPPING |= {"raises-exception"}
 
@@ -85,6 +90,35 @@ def test_every_cell_is_run_and_each_output_that_may_differ_has_a_reason(code):
     assert len(ignored) <= 4
     differing = ignored + [cell for cell in code if "tolerance" in cell.metadata]
     assert [cell.source for cell in differing if not cell.metadata.get("reason")] == []
+
+
+def with_a_number_moved(outputs, tolerance):
+    """Yield outputs in which one number has moved, and whether it may move so far."""
+    for index, output in enumerate(outputs):
+        for match in NUMBER.finditer(output.get("text", "")):
+            number = value(match[0])
+            most = allowed(number, tolerance)
+            for distance, may_move in (0.9 * most, True), (1.1 * most + 1e-6, False):
+                before, after = output.text[: match.start()], output.text[match.end() :]
+                text = f"{before} {number + distance:.8f}{after}"
+                moved = NotebookNode(output, text=text)
+                yield [*outputs[:index], moved, *outputs[index + 1 :]], may_move
+
+
+@pytest.mark.parametrize("path", TOLERANT, indirect=True)
+def test_a_number_that_moves_by_more_than_its_tolerance_is_reported(path, request):
+    """Nothing runs: the stored outputs are compared with others, as in a run."""
+    hook = request.config.hook
+    notebook = IPyNbFile.from_parent(request.session, path=path)
+    hook.pytest_collectstart(collector=notebook)
+    for item in notebook.collect():
+        hook.pytest_itemcollected(item=item)
+        if tolerance := item.cell.metadata.get("tolerance"):
+            stored = item.cell.outputs
+            new = [output for output in stored if output != COVER]
+            for outputs, may_move in with_a_number_moved(new, tolerance):
+                is_same = item.compare_outputs(outputs, stored)
+                assert is_same is may_move, item.comparison_traceback
 
 
 def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
