@@ -52,6 +52,7 @@ RIGHT, MERGED = EXERCISES["4.1"].right, EXERCISES["1.1"].right
     [
         ("4.1", lambda *x: [*RIGHT(*x)], "list-for-tuple None", "got [float tensor of"),
         ("4.1", lambda *x: [*divided(*x)], "divided-by-width list-for-tuple", "Two th"),
+        ("4.1", lambda *x: RIGHT(*x)[::-1], "parts-swapped None", "one weight per key"),
         ("1.1", lambda *x: (*MERGED(*x),), "tuple-returned None", "returned a tuple: "),
         ("3.1", lambda x: [*softmax(x @ x.T, -1)], "list-for-tensor None", "right."),
     ],

@@ -30,7 +30,7 @@ def scaled_dot_product_attention(query, key, value):
 exercise_4_1 = Exercise(
     id="4.1",
     right=scaled_dot_product_attention,
-    returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
+    returns="the tuple (output, weights), where output has for each query a row as wide as the values, and weights a row with one weight per key",
     parts=("output", "weights"),
     mistakes=IN_FUNCTION,
     cases=[
