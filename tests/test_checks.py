@@ -347,9 +347,6 @@ OTHER_ERRORS = [  # they look like those that are explained
     lambda scores, dim=-1: scores[1.5],
     lambda scores, dim=-1: nn.Linear(3, 3).wieght,  # no layer is multiplied
     lambda scores, dim=-1: F.gumbel_softmax(),  # not the axis is missing
-    lambda scores, dim=-1: scores * torch.ones(3) + torch.ones(9),  # no product of `@`
-    lambda scores, dim=-1: [scores[i + 9] for i in range(3)],  # no count of rows
-    lambda scores, dim=-1: scores.half().masked_fill(scores > 0, -1e9),  # no integers
     lambda scores, dim=-1: scores - scores.sort(dim),  # no maximum
 ]
 

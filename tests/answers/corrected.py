@@ -30,11 +30,6 @@ def sliding_windows(ids, context_length, stride):
     return tuple(w.int() for w in data.sliding_windows(ids, context_length, stride))
 
 
-@wrong("type-too-small")
-def sliding_windows(ids, context_length, stride):
-    return tuple(w.short() for w in data.sliding_windows(ids, context_length, stride))
-
-
 @wrong("fixed-number-of-blocks")
 def gpt_logits(token_ids, embedding, blocks, norm, output):
     return model.gpt_logits(token_ids, embedding, blocks[:3], norm, output)
@@ -57,9 +52,26 @@ def attention_weights(x):
     return scores / scores.sum(dim=-1)
 
 
-@wrong("fixed-count")
+@wrong("not-called")
 def attention_weights(x):
-    return torch.stack([torch.softmax(x @ x[i], dim=-1) for i in range(3)])
+    return torch.softmax(x @ x.t, dim=-1)
+
+
+@wrong("not-called")
+def attention_weights(x):
+    return x.t.softmax(dim=-1)
+
+
+@wrong("name-undefined")
+def attention_weights(x):
+    return torch.softmax(scores, dim=-1)  # noqa: F821
+
+
+@wrong("name-undefined")
+def attention_weights(x):
+    if len(x) > 9:
+        scores = x @ x.T
+    return torch.softmax(scores, dim=-1)
 
 
 @wrong("dim-missing")
@@ -85,14 +97,14 @@ def softmax(scores, dim=-1):
 
 @wrong("import-missing")
 def scaled_dot_product_attention(query, key, value):
-    scores = query @ key.mT / statistics.sqrt(key.shape[-1])  # noqa: F821
+    scores = query @ key.mT / math.sqrt(key.shape[-1])  # noqa: F821
     return torch.softmax(scores, -1) @ value
 
 
 @wrong("self-missing")
-class SelfAttention(attention.SelfAttention):
+class MultiHeadAttention(attention.MultiHeadAttention):
     def forward(self, x):
-        return W_query(x)  # noqa: F821
+        return self.out_proj(W_query(x))  # noqa: F821
 
 
 @wrong("layer-not-called")
@@ -113,22 +125,17 @@ class SelfAttention(attention.SelfAttention):
         return super().forward(x.squeeze())
 
 
-@wrong("tril-of-no-matrix")
-def causal_mask(num_tokens):
-    return torch.tril(True)
-
-
 @wrong("float-for-size")
 def split_heads(x, num_heads):
     return x.view(*x.shape[:2], num_heads, x.shape[2] / num_heads).transpose(1, 2)
 
 
-@wrong("entrywise")
+@wrong("multiplied-by-entry")
 def linear_attention(query, key, value):
     return (query * key.T).tril() @ value
 
 
-@wrong("batch-cut")
+@wrong("tokens-cut")
 class MultiHeadAttention(attention.MultiHeadAttention):
     def forward(self, x):
         last = self.W_query(x).chunk(self.num_heads)[self.num_heads - 1]

@@ -3,7 +3,6 @@
 import dis
 import inspect
 import re
-import sys
 
 import torch
 
@@ -12,22 +11,18 @@ from utils.checks.engine.guard import NeverEnds
 from utils.checks.engine.returned import LOST_AXIS
 from utils.checks.engine.values import safe_text
 
-IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
+IMPORTS = {name: f"import {name}" for name in ("torch", "math", "random", "itertools")}
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn", "F": "from torch.nn import functional as F"}  # fmt: skip
 ERRORS = {  # an error with its lines and all code, as `_match_error` joins them: what explains it
-    r"TypeError: (\w+\(\): argument '(sizes?|shape|split_sizes|chunks|repeats|n)' .*float|view\(\) received .* got \([^)]*float|'float' object cannot be .* integer\n[\s\S]*> .*\brange\()": Diagnosis("float-for-size", "You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`."),
-    r'TypeError: (log_)?softmax\(\) missing 1 .* "dim"': Diagnosis("dim-missing", "You don't say along which axis the softmax runs: `dim=-1` is along each row."),
+    r"(Type|Attribute)Error: .*( not |')(builtin_function_or_)?method\b": Diagnosis("not-called", "You use a function or method without calling it: write its parentheses, as in `x.t()`."),
     r"TypeError: (.* for [@*]: .*'Linear'|(matmul|mm|bmm|linear)\(\): .* not Linear)|AttributeError: 'Linear' .* '(T|mT|t|transpose)'": Diagnosis("layer-not-called", "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."),
+    r'TypeError: (log_)?softmax\(\) missing 1 .* "dim"': Diagnosis("dim-missing", "You don't say along which axis the softmax runs: `dim=-1` is along each row."),
+    r"TypeError: (\w+\(\): argument '(sizes?|shape|split_sizes|chunks|repeats|n)' .*float|view\(\) received .* got \([^)]*float|'float' object cannot be .* integer\n[\s\S]*> .*\brange\()": Diagnosis("float-for-size", "You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`."),
     r"TypeError: sqrt\(\): .* must be Tensor, not (int|float)": Diagnosis("sqrt-of-a-number", "`torch.sqrt` takes a tensor: write d_k ** 0.5, or math.sqrt(d_k)."),
-    r"RuntimeError: .* at non-singleton dimension .*\n[\s\S]*> .* \* [\w.]+\.(T|mT|transpose)\b": Diagnosis("entrywise", "You multiply with `*`, which takes entry by entry: a matrix product is `@`."),
-    r"IndexError: index \d is out of bounds for dimension 0 with size [12]\n[\s\S]*\brange\(3\)": Diagnosis("fixed-count", "You count to 3: there may be any number of rows, len() of the argument."),
-    r"RuntimeError: value cannot be converted to type u?int\w+ without overflow": Diagnosis("type-too-small", "You give a tensor a type that can't hold all of its numbers: leave the type out, and torch.tensor takes int64 for integers."),
-    r"(TypeError: tril\(\): .* must be Tensor, not (bool|int|float)|RuntimeError: tril: input)": Diagnosis("tril-of-no-matrix", "`tril` needs a matrix: make one first, such as torch.ones(T, T, dtype=torch.bool)."),
     r"(Type|Attribute)Error: .*\btorch\.return_types\.(max|min)\b": Diagnosis("pair-not-taken-apart", "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."),
     r"TypeError: expected Tensor as element \d+ in argument 0, but got tuple": Diagnosis("pairs-joined", "You join pairs: a function that returns (output, weights) gives two tensors, so take the first. (In the hour, `masked_attention` returns the output alone, and hides later words.)"),
-    r"IndexError: tuple index out of range\n[\s\S]*\.chunk\([^,()]*\)": Diagnosis("batch-cut", "Your `chunk` cuts the first axis, the batch, because it has no `dim`: .chunk(num_heads, dim=-1) cuts the features."),
-    r"(Index|Runtime)Error: [\s\S]*\.chunk\(self\.\w+, (dim=)?1\)": Diagnosis("tokens-cut", "It looks as if your `chunk` cuts axis 1, the tokens: .chunk(num_heads, dim=-1) cuts the features."),
     r"AttributeError: '(tuple|list)' .* '(shape|m?T)'|TypeError: linear\(\): argument 'input' .* not (tuple|list)": Diagnosis("several-for-one", "You pass several tensors where one is needed: take one of them, such as q[h], or join them, torch.cat(heads, dim=-1)."),
+    r"(Index|Runtime)Error: [\s\S]*\.chunk\((self\.\w+, (dim=)?1|[^,()]*)\)": Diagnosis("tokens-cut", "It looks as if your `chunk` cuts another axis than the features, because its `dim` is 1 or missing: .chunk(num_heads, dim=-1) cuts the features."),
 }  # fmt: skip
 
 
@@ -42,15 +37,22 @@ def find_reason(trial):
         yield Diagnosis("other-parameters", "Your parameters aren't those of the card, which later cells pass: take those of the stub.")  # fmt: skip
     elif known := _match_error(error, f"{run.where}\n{trial.source}"):
         yield known
-    elif isinstance(error, NameError) and (line := IMPORTS.get(error.name)):
-        yield Diagnosis("import-missing", f"You use `{error.name}` without an import: put `{line}` at the top of your cell.")  # fmt: skip
-    elif isinstance(error, NameError) and trial.exercise.kind == "class":
-        module_run, _ = trial.answer.build(run.case.build)
-        if hasattr(module_run.value, name := error.name):
-            yield Diagnosis("self-missing", f"You use `{name}` without `self.`: __init__ stored it in the module, so write `self.{name}`.")  # fmt: skip
+    elif isinstance(error, NameError) and (name := re.search(r"'(\w+)'", str(error))):
+        yield _explain_unknown_name(trial, name[1])
     elif (function := _function_of(trial)) and "squeeze" in function.__code__.co_names:
         if all(map(_is_right_or_cut, trial.runs)):
             yield LOST_AXIS
+
+
+def _explain_unknown_name(trial, name):
+    """Return what a name lacks that isn't defined where it is used."""
+    if line := IMPORTS.get(name):
+        return Diagnosis("import-missing", f"You use `{name}` without an import: put `{line}` at the top of your cell.")  # fmt: skip
+    if trial.exercise.kind == "class":
+        module_run, _ = trial.answer.build(trial.shown_run.case.build)
+        if name in trial.exercise.projections or hasattr(module_run.value, name):
+            return Diagnosis("self-missing", f"You use `{name}` without `self.`: it belongs to the module, so write `self.{name}`.")  # fmt: skip
+    return Diagnosis("name-undefined", f"`{name}` isn't defined in your function where you use it: compute it in a line above, or correct its name. (If another cell defines it, run that cell first.)")  # fmt: skip
 
 
 def _match_error(error, code):

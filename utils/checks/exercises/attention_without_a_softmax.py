@@ -4,6 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.definition import Case, Exercise, Mistake, draw
+from utils.checks.shared.attention import BY_ENTRY
 
 
 def three(num_tokens, width, d_v):
@@ -44,6 +45,7 @@ exercise_13_1 = Exercise(
         Mistake("own-token-alone", "You overwrote the state of the earlier tokens: add to it, state = state + …", "mask = column == last"),
         Mistake("upper-for-lower", "You let each token see itself and those after it: it should see itself and those before it.", "mask = column >= row"),
         Mistake("scaled", "You divided the scores by √d_k: leave that out, because there is no softmax.", "query = query * key.shape[-1] ** -0.5"),
+        Mistake(*BY_ENTRY, "scores = query * key.mT"),
         Mistake("roles-swapped", "You swapped keys and queries: the keys of the past are in the state, and the token's own query should read it.", "scores = key @ query.mT"),
         Mistake("state-returned", "You returned the state after the last token, (d_k, d_v): return what each query reads from it on the way, (T, d_v).", "return key.mT @ value"),
     ],

@@ -49,8 +49,8 @@ exercise_3_3 = Exercise(
 WEIGHTS = of_attention.NO_MASK + [
     Mistake("softmax-over-queries", "The weights that you use sum to 1 down each column, and each row should: use dim=-1, and if you divide by a sum, sum(dim=-1, keepdim=True).", "dim = -2"),
     Mistake("scaled", "You divided the scores by a square root: leave that out. Here they are the plain dot products.", "scores = products / x.shape[-1] ** 0.5"),
+    Mistake(*of_attention.BY_ENTRY, "products = query * key"),
     Mistake("diagonal-masked", "You hid each token from itself: it may take from itself too.", "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)"),
-    Mistake("multiplied-by-entry", "You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.", "products = query * key"),
 ]  # fmt: skip
 AXIS = [m for m in of_attention.AXIS if m.name != "softmax-over-queries"]
 WEIGHING = AXIS + of_attention.SOFTMAX + of_attention.SCORE + WEIGHTS

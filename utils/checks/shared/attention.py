@@ -36,7 +36,11 @@ OF_VALUES = [
     Mistake("scale-of-values", f"You divided the scores by √{{width}}, the root of the values' width: {BY_ROOT}", "width = value.shape[-1]"),
     Mistake("scale-fixed", "You always divided the scores by √2, which is right for two numbers only: divide by the root of query.shape[-1].", "width = 2"),
 ]  # fmt: skip
-SCORE = [Mistake("reshape-for-transpose", "You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).", "products = query @ key.reshape(key.mT.shape)")]  # fmt: skip
+BY_ENTRY = Diagnosis("multiplied-by-entry", "You multiplied entry by entry, with `*`: compare each query with every key, which is a matrix product, Q Kᵀ.")  # fmt: skip
+SCORE = [
+    Mistake("reshape-for-transpose", "You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).", "products = query @ key.reshape(key.mT.shape)"),
+    Mistake(*BY_ENTRY, "products = query * key.mT"),
+]  # fmt: skip
 KEYS_FIRST = Diagnosis("keys-times-queries", "You computed the scores as K Qᵀ, or swapped queries and keys before: row i belongs to query i, so write Q Kᵀ.")  # fmt: skip
 REVERSED = Diagnosis("transpose-of-all-axes", "You reversed all axes with `.T`, the batch too: swap only the last two, `.mT` or transpose(-2, -1).")  # fmt: skip
 BATCH_SCORE = [
