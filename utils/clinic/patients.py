@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from utils import require
+from utils.checks import shared
 from utils.checks.catalogue import find_exercise
 from utils.checks.engine.diagnosis import Mistake
 from utils.checks.engine.mistakes import apply_variants, read_variants
-from utils.checks.shared import attention, heads, masks
 from utils.checks.submission import QKV
 
 LENGTH = 16  # of the longest input of a layer
@@ -66,9 +66,9 @@ PAIRS = {  # what may go wrong together: neither hides the other
 
 
 RIGHT = {"f": "4.1", "c": "5.2", "h": "6.3"}  # the exercise that asks for the kind
-MISTAKES = attention.SCALE + attention.BATCH_SCORE + attention.AXIS + masks.HIDE
-MISTAKES += masks.CAUSAL + attention.PROJECT + attention.AVERAGE
-MISTAKES += heads.SPLIT + heads.MERGE + heads.OUT
+MISTAKES = shared.SCALE + shared.BATCH_SCORE + shared.AXIS + shared.HIDDEN_SCORES
+MISTAKES += shared.CAUSAL_MASK + shared.PROJECT + shared.AVERAGE
+MISTAKES += shared.SPLIT + shared.MERGE + shared.OUT_PROJECTION
 MISTAKES += [
     Mistake("softmax-twice", "", "soft = softmax_of(softmax_of(hidden, dim), dim)"),
     Mistake("heads-share-weights", "", "output = weights.mean(1, True) @ value"),

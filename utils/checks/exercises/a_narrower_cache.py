@@ -2,10 +2,10 @@
 
 import torch
 
+from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import Shapes
-from utils.checks.shared import attention as of_attention
-from utils.checks.shared.attention import softmax_of
+from utils.checks.shared import softmax_of
 
 
 def scrambled(made):
@@ -149,5 +149,5 @@ exercise_11_3 = Exercise(
         Case(*stepped(3, 3, 2, 5, 7, 2, 11, 13), note="as many samples as heads"),
         Case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="d_c, d_k and d_v are equal"),
     ],
-    mistakes=STEP + of_attention.SCALE + of_attention.AXIS + of_attention.NO_MASK,
+    mistakes=STEP + shared.SCALE + shared.AXIS + shared.NO_MASK,
 )

@@ -2,12 +2,10 @@
 
 import torch
 
+from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import Shapes
-from utils.checks.shared import attention as of_attention
-from utils.checks.shared.attention import OF_VALUES, softmax_of
-from utils.checks.shared.joining import JOIN
-from utils.checks.shared.masks import CAUSAL, HIDE
+from utils.checks.shared import CAUSAL_MASK, HIDDEN_SCORES, JOIN, OF_VALUES, softmax_of
 
 
 def slices_not_taken(attention):
@@ -51,7 +49,7 @@ ONLINE = [
     Mistake("averaged", "You averaged the parts as if all counted alike: weigh each part by its denominator, measured from the maximum of all.", "divided = (torch.softmax(cut, -1) @ value).mean(0)"),
     Mistake("last-part-alone", "You returned the last part only: add to accumulator and denominator instead of starting anew, and replace the old maximum at the end of each round.", "divided = (torch.softmax(cut, -1) @ value)[-1]"),
 ]  # fmt: skip
-ONLINE += JOIN + of_attention.SCALE + OF_VALUES
+ONLINE += JOIN + shared.SCALE + OF_VALUES
 
 UP_AND_DOWN = torch.tensor([[1.0], [-1.0]]).expand(2, 3)
 RISING_KEYS = torch.linspace(-1.5, 1.5, 5)[:, None].expand(5, 3)
@@ -142,7 +140,7 @@ CACHED = [
     Mistake("only-the-new-returned", f"You returned only the new keys and values: {RETURN_ALL}", "return output, new"),
     Mistake("returned-flat", f"You returned three parts side by side: {RETURN_ALL}", "return output, *longer"),
 ]  # fmt: skip
-CACHED += CAUSAL + HIDE + of_attention.SCALE + of_attention.WEIGHING + OF_VALUES
+CACHED += CAUSAL_MASK + HIDDEN_SCORES + shared.SCALE + shared.WEIGHING + OF_VALUES
 
 
 def case_with_past(past, query, keys, values, **settings):

@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.definition import Case, Exercise, Mistake, draw
-from utils.checks.shared.attention import BY_ENTRY
+from utils.checks.shared import BY_ENTRY
 
 
 def three(num_tokens, width, d_v):

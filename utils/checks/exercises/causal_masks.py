@@ -5,11 +5,10 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
+from utils.checks import shared
 from utils.checks.definition import Case, Exercise, Mistake, draw
 from utils.checks.engine.facts import TRAINING_FACTS
-from utils.checks.shared import attention as of_attention
-from utils.checks.shared import masks as of_masks
-from utils.checks.shared.attention import softmax_of
+from utils.checks.shared import softmax_of
 from utils.checks.submission import QKV
 
 FORMS = [
@@ -31,7 +30,7 @@ exercise_5_1 = Exercise(
     right=causal_mask,
     returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
     cases=[*map(Case, (3, 5, 1, 67)), Case(0, note="no token")],
-    mistakes=of_masks.POSITIONS + FORMS,
+    mistakes=shared.MASK_POSITIONS + FORMS,
 )
 
 
@@ -68,8 +67,8 @@ MASKED = [
     Mistake("allowed-weights-hidden", "You set the allowed weights to 0: fill at ~mask both times.", "weights = soft.masked_fill(mask, 0.0)"),
     Mistake("zero-for-minus-infinity", "You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so the others no longer sum to 1. Use -inf.", "hidden = scores.masked_fill(~mask, 0.0)"),
 ]  # fmt: skip
-MASKED += of_masks.EMPTY_ROWS + of_masks.HIDE + of_attention.AXIS
-MASKED += of_attention.FIXED_AXIS + of_attention.SOFTMAX + of_attention.NO_MASK
+MASKED += shared.EMPTY_ROWS + shared.HIDDEN_SCORES + shared.AXIS
+MASKED += shared.FIXED_AXIS + shared.SOFTMAX + shared.NO_MASK
 
 
 def booleans(*rows):
@@ -106,8 +105,8 @@ exercise_5_3 = Exercise(
     ],
 )
 
-IN_LAYER = of_masks.CAUSAL + of_masks.HIDE + of_masks.CUT + of_attention.OF_INPUT
-IN_LAYER += of_attention.SCALE + of_attention.WEIGHING + of_attention.PROJECT
+IN_LAYER = shared.CAUSAL_MASK + shared.HIDDEN_SCORES + shared.MASK_SIZE
+IN_LAYER += shared.OF_INPUT + shared.SCALE + shared.WEIGHING + shared.PROJECT
 
 
 def causal_attention(learned, x):
@@ -162,8 +161,8 @@ exercise_5_2 = Exercise(
     ],
 )
 
-IN_FUNCTION = of_masks.CAUSAL + of_masks.HIDE + of_attention.SCALE
-IN_FUNCTION += of_attention.OF_VALUES + of_attention.WEIGHING
+IN_FUNCTION = shared.CAUSAL_MASK + shared.HIDDEN_SCORES + shared.SCALE
+IN_FUNCTION += shared.OF_VALUES + shared.WEIGHING
 IN_FUNCTION += [
     Mistake("mask-of-another-axis", "Your mask has a row per sentence of the batch: give it a row per word, causal_mask(query.shape[-2]). (len() and shape[0] count sentences.)", "rows, columns = len(query), len(query)"),
     Mistake("mask-of-features", "Your mask has a row per number of a query: give it a row per word, causal_mask(query.shape[-2]).", "rows, columns = query.shape[-1], query.shape[-1]"),

@@ -2,9 +2,9 @@
 
 import torch
 
+from utils.checks import shared
 from utils.checks.definition import Case, Exercise, Mistake, draw
-from utils.checks.shared import attention as of_attention
-from utils.checks.shared.attention import softmax_of
+from utils.checks.shared import softmax_of
 
 SOFT = [
     Mistake("softmax-over-everything", "You took the maximum and the sum of all entries: both should run along `dim`, with `keepdim=True`.", "dim = (*range(scores.dim()),)"),
@@ -12,11 +12,11 @@ SOFT = [
     Mistake("dim-ignored", "You used the last axis although `dim` asks for another one: maximum and sum should run along `dim`.", "dim = -1", "total = exps.sum(-1, True)"),
     Mistake("wrong-axis", "You used axis 0 where no `dim` is given: the default should be -1.", "dim = 0 if dim == -1 else dim"),
     Mistake("mean-subtracted", "You subtracted the mean, so a score far above it still overflows: subtract the maximum.", "maximum = scores.mean(dim, True)"),
-    Mistake(*of_attention.NO_MAXIMUM, "maximum = 0"),
-    Mistake(*of_attention.ONE_MAXIMUM, "maximum = scores.max()"),
-    Mistake(*of_attention.NO_KEEPDIM, "total = exps.sum(dim)"),
-    Mistake(*of_attention.NOT_DIVIDED, "total = 1"),
-    Mistake(*of_attention.NO_EXPONENTIAL, "exps = scores"),
+    Mistake(*shared.NO_MAXIMUM, "maximum = 0"),
+    Mistake(*shared.ONE_MAXIMUM, "maximum = scores.max()"),
+    Mistake(*shared.NO_KEEPDIM, "total = exps.sum(dim)"),
+    Mistake(*shared.NOT_DIVIDED, "total = 1"),
+    Mistake(*shared.NO_EXPONENTIAL, "exps = scores"),
     Mistake("softmax-missing", "You returned the scores as they are: turn them into weights with a softmax.", "return scores"),
 ]  # fmt: skip
 
@@ -46,14 +46,14 @@ exercise_3_3 = Exercise(
 
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
-WEIGHTS = of_attention.NO_MASK + [
+WEIGHTS = shared.NO_MASK + [
     Mistake("softmax-over-queries", "The weights that you use sum to 1 down each column, and each row should: use dim=-1, and if you divide by a sum, sum(dim=-1, keepdim=True).", "dim = -2"),
     Mistake("scaled", "You divided the scores by a square root: leave that out. Here they are the plain dot products.", "scores = products / x.shape[-1] ** 0.5"),
-    Mistake(*of_attention.BY_ENTRY, "products = query * key"),
+    Mistake(*shared.BY_ENTRY, "products = query * key"),
     Mistake("diagonal-masked", "You hid each token from itself: it may take from itself too.", "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)"),
 ]  # fmt: skip
-AXIS = [m for m in of_attention.AXIS if m.name != "softmax-over-queries"]
-WEIGHING = AXIS + of_attention.SOFTMAX + of_attention.SCORE + WEIGHTS
+AXIS = [m for m in shared.AXIS if m.name != "softmax-over-queries"]
+WEIGHING = AXIS + shared.SOFTMAX + shared.SCORE + WEIGHTS
 ONE_ROW = [
     Mistake("one-row-alone", "You returned the row of one word: give every word a row, with `x @ x.T`. (In a loop over the words, the `return` may stand inside it, so that it ends with the first one.)", "return weights[0]", "return weights[1]", "return weights[2]", "return weights[-1]"),
     Mistake("already-mixed", "You returned the context vectors: return the weights, before they mix anything.", "return weights @ x"),
@@ -101,6 +101,6 @@ exercise_3_2 = Exercise(
     right=context_vectors,
     returns="the context vectors (T, D), one for each token",
     cases=TOKENS,
-    mistakes=WEIGHING + of_attention.AVERAGE + CONTEXT,
+    mistakes=WEIGHING + shared.AVERAGE + CONTEXT,
     without=(*ANY, "keys-for-values"),  # both are the tokens
 )

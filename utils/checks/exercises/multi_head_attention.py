@@ -6,14 +6,11 @@ import torch
 from torch.nn import functional as F
 
 from utils.attention import MultiHeadAttention
+from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import TRAINING_FACTS, changes_in_training, no_gradient
 from utils.checks.engine.guard import attempt
-from utils.checks.shared import attention as of_attention
-from utils.checks.shared import heads as of_heads
-from utils.checks.shared import masks as of_masks
-from utils.checks.shared.attention import softmax_of
-from utils.checks.shared.heads import head_width
+from utils.checks.shared import head_width, softmax_of
 from utils.checks.submission import QKV
 
 LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
@@ -47,7 +44,7 @@ exercise_6_1 = Exercise(
     returns="the heads (B, H, T, d_k) of x (B, T, D), head h with the features h*d_k … (h+1)*d_k - 1",
     facts=[split_not_divided],
     cut={"num_heads": 1},
-    mistakes=of_heads.SPLIT + [Mistake("heads-overlap", "Your heads overlap, because head h begins at feature h: it begins at h*d_k, after the features of the heads before it.", "heads = torch.stack([features[..., h : h + d_k] for h in range(num_heads)], 1)")],
+    mistakes=shared.SPLIT + [Mistake("heads-overlap", "Your heads overlap, because head h begins at feature h: it begins at h*d_k, after the features of the heads before it.", "heads = torch.stack([features[..., h : h + d_k] for h in range(num_heads)], 1)")],
     cases=[
         Case(LEGIBLE, 2, note=NOTE),
         Case(draw(2, 7, 15), 3),
@@ -67,7 +64,7 @@ exercise_6_2 = Exercise(
     id="6.2",
     right=merge_heads,
     returns="for the heads x (B, H, T, d_k) the tensor (B, T, H*d_k) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
-    mistakes=of_heads.MERGE + of_heads.ALONE,
+    mistakes=shared.MERGE + shared.MERGE_ALONE,
     cases=[
         Case(split_heads(LEGIBLE, 2).contiguous(), note=NOTE),
         Case(draw(2, 3, 7, 5)),
@@ -79,17 +76,17 @@ exercise_6_2 = Exercise(
 HEADS = [
     Mistake("scale-of-all-heads", "You divided the scores by √{width}, the root of d_out, all heads together: divide by √d_k, the root of one head's width.", "width = learned.build.d_out"),
     Mistake("scale-of-heads", "You divided the scores by √{num_heads}, the root of the number of heads: divide by √d_k, the root of one head's width.", "width = num_heads"),
-    Mistake(*of_masks.OTHER_AXIS, "rows, columns = num_heads, num_heads", "rows, columns = d_k, d_k"),
+    Mistake(*shared.OTHER_AXIS, "rows, columns = num_heads, num_heads", "rows, columns = d_k, d_k"),
     Mistake("softmax-over-heads", "You used dim=1, which is the head axis: use dim=-1, so that the weights sum to 1 over the keys.", "dim = 1", "dim = 1; hidden = scores.masked_fill(~mask, -1e9)"),
     Mistake("heads-and-words-exchanged", "You exchanged heads and words of `k`: exchange its last two axes, `k.mT`.", "products = query @ key.transpose(1, 2)"),
     Mistake("heads-not-split", "You didn't cut all of queries, keys and values into heads: cut each into num_heads parts of width d_k.", "query, key, value = split[0], split[1], value", "query, key, value = split[0], key, split[2]", "query, key, value = split[0], key, value", "heads = features[:, None]"),
     Mistake("head-repeated", "You used the same head each time: head h takes q[h], k[h] and v[h].", "query, key, value = (part[:, :1].expand_as(part) for part in split)"),
     Mistake("heads-not-side-by-side", "You didn't put the heads side by side: join them along the features, with merge_heads or torch.cat(heads, dim=-1).", "joined = output", "joined = torch.cat(output.unbind(1))", "joined = torch.stack(output.unbind(1), -1)", "projected = list(output.unbind(1))"),
 ]  # fmt: skip
-IN_LAYER = of_attention.SCALE + of_attention.OF_INPUT + HEADS
-IN_LAYER += of_masks.CAUSAL + of_masks.HIDE + of_masks.CUT
-IN_LAYER += of_heads.IN_LAYER + of_heads.SPLIT + of_heads.MERGE + of_heads.OUT
-IN_LAYER += of_attention.WEIGHING + of_attention.PROJECT
+IN_LAYER = shared.SCALE + shared.OF_INPUT + HEADS
+IN_LAYER += shared.CAUSAL_MASK + shared.HIDDEN_SCORES + shared.MASK_SIZE
+IN_LAYER += shared.SPLIT_IN_LAYER + shared.SPLIT + shared.MERGE + shared.OUT_PROJECTION
+IN_LAYER += shared.WEIGHING + shared.PROJECT
 
 
 def multi_head_attention(learned, x):

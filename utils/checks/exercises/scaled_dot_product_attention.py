@@ -2,14 +2,14 @@
 
 import torch
 
+from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import changes_in_training, no_gradient
-from utils.checks.shared import attention as of_attention
-from utils.checks.shared.attention import softmax_of
+from utils.checks.shared import softmax_of
 from utils.checks.submission import QKV
 
-IN_FUNCTION = of_attention.SCALE + of_attention.OF_VALUES + of_attention.NO_MASK
-IN_FUNCTION += of_attention.WEIGHING + [Mistake("scores-returned", "You returned the scores as the weights: return what the softmax makes of them.", "return output, query @ key.mT / width**0.5")]  # fmt: skip
+IN_FUNCTION = shared.SCALE + shared.OF_VALUES + shared.NO_MASK
+IN_FUNCTION += shared.WEIGHING + [Mistake("scores-returned", "You returned the scores as the weights: return what the softmax makes of them.", "return output, query @ key.mT / width**0.5")]  # fmt: skip
 # One token is far shorter than the others: no maximum nor one for all rows will do.
 FAR = torch.tensor([[1.0], [60.0], [60.0]])
 FAR_QUERIES = 3 * FAR * draw(2, 3, 5)
@@ -51,8 +51,8 @@ def created_in_order(module, learned):
     return diagnosis if names != [*QKV] else None
 
 
-IN_MODULE = of_attention.OF_INPUT + of_attention.PROJECT
-IN_MODULE += of_attention.SCALE + of_attention.WEIGHING + of_attention.NO_MASK
+IN_MODULE = shared.OF_INPUT + shared.PROJECT
+IN_MODULE += shared.SCALE + shared.WEIGHING + shared.NO_MASK
 
 
 def self_attention(learned, x):

@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.definition import Case, Exercise, Mistake, draw
-from utils.checks.shared.joining import JOIN
+from utils.checks.shared import JOIN
 
 
 def mlp(rank, count, size, width, *shape, **settings):

@@ -6,10 +6,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw, integers
 from utils.checks.engine import facts
-from utils.checks.shared import attention as of_attention
-from utils.checks.shared.attention import softmax_of
+from utils.checks.shared import softmax_of
 
 
 class Layer(nn.Module):
@@ -51,8 +51,8 @@ def norm_shared(module, learned):
         norm.weight.data.copy_(torch.linspace(0.5, end, learned.build.d_model))
     output, (attention, feed_forward, _) = twin(x.clone()), learned.build
     for norm in (twin.norm1, twin.norm2):
-        shared = right_half(right_half(x, attention, norm), feed_forward, norm)
-        if torch.allclose(output, shared, atol=1e-4):
+        with_one_norm = right_half(right_half(x, attention, norm), feed_forward, norm)
+        if torch.allclose(output, with_one_norm, atol=1e-4):
             return Diagnosis("one-norm-shared", "You used one norm in both places: make two, self.norm1 and self.norm2, and use both.")  # fmt: skip
     return None
 
@@ -90,7 +90,7 @@ exercise_8_1 = Exercise(
     ],
 )  # fmt: skip
 
-SOFTMAX = of_attention.SOFTMAX + [Mistake("softmax-over-batch", "Your softmax doesn't run over the vocabulary: use dim=-1.", "dim = 0")]  # fmt: skip
+SOFTMAX = shared.SOFTMAX + [Mistake("softmax-over-batch", "Your softmax doesn't run over the vocabulary: use dim=-1.", "dim = 0")]  # fmt: skip
 LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
 FIVE_LOGITS = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
 

@@ -4,10 +4,9 @@ from types import SimpleNamespace
 
 import torch
 
+from utils.checks import shared
 from utils.checks.definition import Case, Exercise, Mistake, draw
-from utils.checks.shared import attention as of_attention
-from utils.checks.shared.attention import softmax_of
-from utils.checks.shared.masks import EMPTY_ROWS, HIDE
+from utils.checks.shared import EMPTY_ROWS, HIDDEN_SCORES, softmax_of
 
 
 def cross_attention(x, encoded, W_query, W_key, W_value, source_mask=None):
@@ -48,9 +47,9 @@ def draw_case(note, x, encoded, width, value_width, real=None, scale=1.0, **sett
     return Case(*sentences, *matrices, *mask, note=note, **settings)
 
 
-MISTAKES = MASK + EMPTY_ROWS + HIDE
-MISTAKES += of_attention.OF_INPUT + of_attention.SCALE + of_attention.OF_VALUES
-MISTAKES += of_attention.PROJECT + of_attention.WEIGHING
+MISTAKES = MASK + EMPTY_ROWS + HIDDEN_SCORES
+MISTAKES += shared.OF_INPUT + shared.SCALE + shared.OF_VALUES
+MISTAKES += shared.PROJECT + shared.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 exercise_12_1 = Exercise(
     id="12.1",

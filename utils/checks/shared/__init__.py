@@ -1,1 +1,0 @@
-"""Parts of right answers that several exercises share, and the mistakes in them."""
