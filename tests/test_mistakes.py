@@ -10,11 +10,13 @@ from torch import softmax
 from tests.every_exercise import EXERCISES, answer_from
 from utils.checks import check
 from utils.checks.definition import Case, Exercise
-from utils.checks.engine.diagnosis import Mistake
-from utils.checks.engine.mistakes import IN_FORM, apply_variants
+from utils.checks.engine.forms import FORM_VARIANTS
+from utils.checks.engine.mistakes import Mistake, apply_variants
 from utils.checks.examine import examine
 
-VARIANTS = [(e, v) for e in EXERCISES.values() for v in e.variants if v not in IN_FORM]
+VARIANTS = [
+    (e, v) for e in EXERCISES.values() for v in e.variants if v not in FORM_VARIANTS
+]
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -100,7 +102,7 @@ def test_of_mistakes_that_give_the_same_results_the_first_is_named(answer, names
 
 
 def larger(x, least=4.0):
-    parts = x  # a line of `returned.as_is` assigns this name, too
+    parts = x  # a line of `forms.as_is` assigns this name, too
     output = max(
         parts,
         least,

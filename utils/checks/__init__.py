@@ -14,9 +14,8 @@ How `check("4.1", answer)` comes to its message, in the order in which to read t
 They use the modules of `engine/`, which know no notebook and no single exercise:
 
 - `guard` protects the reader's session, and `values` compares results.
-- `diagnosis` is what a reader is told, and a `Mistake` that leads to it. `mistakes`
-  explains most answers by one: a line of the right answer is written wrong, and the
-  function with this line gives the answer's results. `returned` does it with wrong forms.
+- `mistakes` explains most answers: a line of the right answer is written wrong, and the
+  function with this line gives the answer's results. `forms` does it with wrong forms.
 - `reasons` explains common errors of Python, and `repair` looks for one small change to a
   reader's function that makes all results right.
 - `facts` looks for what results don't show, such as a lost gradient.

@@ -7,10 +7,9 @@ from functools import partial
 
 import torch
 
-from utils.checks.engine.diagnosis import Diagnosis, Mistake
+from utils.checks.engine.forms import FORM_VARIANTS, adapt_form
 from utils.checks.engine.guard import run_seeded, supervise
-from utils.checks.engine.mistakes import IN_FORM, Variant, read_variants
-from utils.checks.engine.returned import adapt_form
+from utils.checks.engine.mistakes import Diagnosis, Mistake, Variant, read_variants
 from utils.checks.engine.values import clean, copy_argument, same_form
 from utils.checks.submission import FunctionAnswer, ModuleAnswer
 
@@ -117,7 +116,7 @@ class Exercise:
         self.inputs = [*signature.parameters]
         self.smallest = cut_case(self)
         mistakes = [m for m in self.mistakes if m.name not in self.without]
-        form_variants = [v for v in IN_FORM if v.name not in self.without]
+        form_variants = [v for v in FORM_VARIANTS if v.name not in self.without]
         self.variants = read_variants(self.right, mistakes) + form_variants
 
     def prepare(self, answer):

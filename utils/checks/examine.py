@@ -21,7 +21,7 @@ EXPLANATIONS = [
     repair.find_repair,
 ]
 # What else may be wrong, even if all results are right: all of it is looked for.
-ALWAYS = [reasons.find_changed_input, facts.find_facts, facts.find_lost_gradient, facts.find_precision]  # fmt: skip
+ALWAYS = [facts.find_changed_input, facts.find_facts, facts.find_lost_gradient, facts.find_precision]  # fmt: skip
 
 
 @dataclass(frozen=True)

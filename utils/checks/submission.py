@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.facts import dropout_in_eval, without_dropout
 from utils.checks.engine.guard import attempt, supervise
+from utils.checks.engine.mistakes import Diagnosis
 from utils.checks.engine.values import safe_text
 
 QKV = ("W_query", "W_key", "W_value")

@@ -12,8 +12,7 @@ from torch import nn
 from utils import require
 from utils.checks import shared
 from utils.checks.catalogue import find_exercise
-from utils.checks.engine.diagnosis import Mistake
-from utils.checks.engine.mistakes import apply_variants, read_variants
+from utils.checks.engine.mistakes import Mistake, apply_variants, read_variants
 from utils.checks.submission import QKV
 
 LENGTH = 16  # of the longest input of a layer

@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from torch.overrides import TorchFunctionMode
 
-from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.guard import attempt, supervise
+from utils.checks.engine.mistakes import Diagnosis
 from utils.checks.engine.values import OpaqueValue, agrees, copy_argument, number
 
 # Shares are equal if they differ by less, five standard deviations of what is dropped.
@@ -138,6 +138,14 @@ def drops_together(dropped, visible):
             if len(pairs) > 30 and (pairs[:, 0] == pairs[:, 1]).all():
                 return True
     return False
+
+
+def find_changed_input(trial):
+    """Name an answer that changes an input in place."""
+    if run := trial.changed:
+        name, value = trial.exercise.inputs[run.changed_arg], run.args[run.changed_arg]
+        copy = f"`{name}.clone()`" if torch.is_tensor(value) else "a copy"
+        yield Diagnosis("input-changed", f"Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}.")  # fmt: skip
 
 
 def find_facts(trial):

@@ -10,17 +10,35 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from itertools import combinations
+from typing import NamedTuple
 
-from utils.checks.engine import returned
-from utils.checks.engine.diagnosis import Diagnosis, Mistake
 from utils.checks.engine.values import agrees, safe_text
+
+
+class Diagnosis(NamedTuple):
+    """A name, as in `tests/answers`, and the text for the reader."""
+
+    name: str
+    text: str
+
+
+class Mistake:
+    """A mistake that the check knows: its diagnosis, and the lines that it changes.
+
+    name, text: of its diagnosis; in braces, variables of the wrong function, or {returns}
+    variants: each is one line of the right answer written wrong, or several with
+        semicolons between; what readers may get wrong needs a line of its own there
+    """
+
+    def __init__(self, name: str, text: str, *variants: str):
+        self.name, self.text, self.variants = name, text, variants
 
 
 @dataclass(frozen=True, eq=False)
 class Variant:
     """A mistake as readers may write it, in one of several ways.
 
-    function: whose lines are replaced, the right answer or `returned.as_is`
+    function: whose lines are replaced, the right answer or `forms.as_is`
     lines: what a line assigns (or "return") -> the line that replaces it, parsed
     """
 
@@ -39,12 +57,7 @@ class Variant:
 
 
 def read_variants(function, mistakes: list[Mistake]) -> list[Variant]:
-    """Return the variants of these mistakes; raise ValueError if one doesn't fit.
-
-    >>> no_pair = Mistake("no-pair", "Return both.", "parts = 1; output = 2")
-    >>> [[*v.lines] for v in read_variants(returned.as_is, [no_pair])]
-    [['parts', 'output']]
-    """
+    """Return the variants of these mistakes; raise ValueError if one doesn't fit."""
     variants, names = [], _names(_read(function))
     for mistake in mistakes:
         for code in mistake.variants:
@@ -62,13 +75,16 @@ def apply_variants(right, *variants):
 
     A line of a variant replaces every line that assigns the same name. If the name is a
     parameter, it is put at the top of the function. A call fills the dict `variables`.
+    Variants of another function change what the right answer returns.
     """
     answer = _rewrite(right, *(v for v in variants if v.function is right))
-    wrap = _rewrite(returned.as_is, *(v for v in variants if v.function is not right))
+    in_form = [v for v in variants if v.function is not right]
+    change_form = in_form and _rewrite(in_form[0].function, *in_form)
 
     def mistaken(*args, variables=None):
         variables = {} if variables is None else variables
-        return wrap(answer(*args, _variables=variables), _variables={})
+        result = answer(*args, _variables=variables)
+        return change_form(result, _variables={}) if in_form else result
 
     return mistaken
 
@@ -131,9 +147,6 @@ def _assigned(node):
     if isinstance(node, ast.Return):
         return "return"
     return ast.unparse(node.targets) if isinstance(node, ast.Assign) else None
-
-
-IN_FORM = read_variants(returned.as_is, returned.FORM_MISTAKES)
 
 
 def find_single_mistake(trial):

@@ -6,9 +6,9 @@ import re
 
 import torch
 
-from utils.checks.engine.diagnosis import Diagnosis
+from utils.checks.engine.forms import LOST_AXIS
 from utils.checks.engine.guard import NeverEnds
-from utils.checks.engine.returned import LOST_AXIS
+from utils.checks.engine.mistakes import Diagnosis
 from utils.checks.engine.values import safe_text
 
 IMPORTS = {name: f"import {name}" for name in ("torch", "math", "random", "itertools")}
@@ -82,11 +82,3 @@ def find_notebook_tensor(trial):
         if isinstance(value, torch.Tensor) and value.numel() > 1:  # no constant
             yield Diagnosis("notebook-tensor", f"Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {', '.join(inspect.signature(function).parameters)}.")  # fmt: skip
             return
-
-
-def find_changed_input(trial):
-    """Name an answer that changes an input in place."""
-    if run := trial.changed:
-        name, value = trial.exercise.inputs[run.changed_arg], run.args[run.changed_arg]
-        copy = f"`{name}.clone()`" if torch.is_tensor(value) else "a copy"
-        yield Diagnosis("input-changed", f"Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}.")  # fmt: skip

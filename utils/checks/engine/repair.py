@@ -11,10 +11,9 @@ from itertools import islice
 
 import torch
 
-from utils.checks.engine.diagnosis import Diagnosis
 from utils.checks.engine.facts import facts_of
 from utils.checks.engine.guard import supervise
-from utils.checks.engine.mistakes import build
+from utils.checks.engine.mistakes import Diagnosis, build
 from utils.checks.engine.values import agrees
 
 ATTEMPTS = 1500

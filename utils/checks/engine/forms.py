@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import torch
 
-from utils.checks.engine.diagnosis import Diagnosis, Mistake
 from utils.checks.engine.guard import attempt
+from utils.checks.engine.mistakes import Diagnosis, Mistake, read_variants
 from utils.checks.engine.values import agrees, same_form
 
 
@@ -57,7 +57,7 @@ def change_parts(change, result):
 
 LOST_AXIS = Diagnosis("axis-lost", "You lost an axis of length 1: squeeze() takes every such axis away, also that of a single token or sentence. Leave it out, or name the axis that you mean, as in squeeze(-1).")  # fmt: skip
 
-FORM_MISTAKES = [
+FORM_VARIANTS = read_variants(as_is, [
     Mistake("parts-swapped", "You swapped the parts: return {returns}.", "parts = change_pair(lambda pair: pair[::-1], result)"),
     Mistake("axes-swapped", "You returned the axes in another order: return {returns}.", "output = change_parts(lambda x: x.mT, parts)", "output = change_parts(lambda x: x.transpose(0, 1), parts)", "output = change_parts(lambda x: x.transpose(1, 2), parts)"),
     Mistake("axes-merged", "You joined axes that should stay apart: return {returns}.", "output = change_parts(lambda x: x.flatten(0, 1), parts)", "output = change_parts(lambda x: x.flatten(1, 2), parts)"),
@@ -72,4 +72,4 @@ FORM_MISTAKES = [
     Mistake("tuple-returned", "You returned a tuple: return {returns}.", "output = tuple(parts) if type(parts) is list else parts"),
     Mistake("floats-returned", "You returned floats: return {returns}.", "output = change_parts(lambda x: x.float(), parts)"),
     Mistake("integers-returned", "You returned integers: return {returns}.", "output = change_parts(lambda x: x.long(), parts)"),
-]  # fmt: skip
+])  # fmt: skip
