@@ -301,6 +301,9 @@ def clamped(scores, dim=-1):
     return scores.clamp(-1e4, 1e4).softmax(dim)
 
 
+AXIS_CHANGED = "write `dim` instead of `-1`, which gives `largest = scores.amax(dim, k"
+
+
 def without_the_second(ids, table):
     one_hot = torch.nn.functional.one_hot(ids, len(table)).to(table.dtype)
     one_hot[..., 1] = (
@@ -310,7 +313,7 @@ def without_the_second(ids, table):
 @pytest.mark.parametrize(
     ("id", "answer", "words"),
     [
-        ("3.3", largest_of_last_axis, "write `dim` instead of `-1` in `largest = "),
+        ("3.3", largest_of_last_axis, AXIS_CHANGED),
         ("2.1", without_the_second, "leave out `one_hot[..., 1] = 0`."),
         ("3.3", clamped, "write `scores` instead of `scores.clamp(-10000.0, 10000.0)`"),
     ],

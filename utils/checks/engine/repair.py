@@ -5,7 +5,6 @@ import builtins
 import inspect
 import io
 import math
-import re
 from contextlib import redirect_stdout, suppress
 from itertools import islice
 
@@ -71,18 +70,17 @@ def _only_computes(tree, function):
 
 
 def _describe(old, new, source):
-    """Return what to do, such as "write `dim` instead of `-1` in `x.sum(-1)`."."""
+    """Return what to do: "write `dim` instead of `-1`, which gives `x.sum(dim)`."."""
+    old_text, text = ast.unparse(old), ast.unparse(new)
     if isinstance(new, ast.Pass):
-        return f"leave out `{ast.unparse(old)}`."
-    line = source.splitlines()[old.lineno - 1]
-    text, old_text = ast.unparse(new), ast.unparse(old)
+        return f"leave out `{old_text}`."
     if isinstance(new, ast.BinOp) and not isinstance(old, ast.BinOp):
         text = f"({text})"
-    places = re.finditer(rf"(?<!\w){re.escape(old_text)}(?!\w)", line)
-    left = [place.start() <= old.col_offset for place in places]
-    ordinal = "first second third fourth fifth".split()[sum(left) - 1 : sum(left)]
-    ordinal_text = f"the {ordinal[0]} " if len(left) > 1 and ordinal else ""
-    return f"write `{text}` instead of {ordinal_text}`{old_text}` in `{line.strip()}`."
+    lines = source.encode().splitlines()  # the offsets of nodes count bytes
+    before = lines[old.lineno - 1][: old.col_offset].decode()
+    after = lines[old.end_lineno - 1][old.end_col_offset :].decode()
+    line = (before + text + after).strip()
+    return f"write `{text}` instead of `{old_text}`, which gives `{line}`."
 
 
 def _changes(tree, names):
@@ -116,7 +114,10 @@ def _places(tree):
     return [n for n in nodes if isinstance(n, ast.expr | LINES) and n not in excluded]
 
 
-def _replace_by_part(node, leaves):
+def _leave_out(node, leaves):
+    """Yield what stays if a line is left out, or all of an expression but a part."""
+    if isinstance(node, LINES):
+        yield ast.Pass()
     for child in ast.iter_child_nodes(node) if isinstance(node, ast.expr) else ():
         if child is getattr(node, "func", None):  # of `x.mean()`, x
             child = getattr(child, "value", None)
@@ -146,4 +147,4 @@ def _replace_text(node, leaves):
     return [ast.parse(code, mode="eval").body for code in replacements]
 
 
-RULES = [lambda node, leaves: [ast.Pass()] if isinstance(node, LINES) else [], _replace_by_part, _replace_operator, _replace_text]  # fmt: skip
+RULES = [_leave_out, _replace_operator, _replace_text]
