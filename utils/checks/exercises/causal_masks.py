@@ -177,7 +177,7 @@ exercise_5_2_in_an_hour = Exercise(
     cases=[
         Case(draw(5, 3), draw(5, 3, seed=1), draw(5, 2)),
         Case(draw(2, 7, 5), draw(2, 7, 5, seed=1), draw(2, 7, 11)),
-        Case(*(draw(3, 3, 7, seed=seed) for seed in range(3)), note="B = T, d_v = d_k"),
+        Case(*(draw(3, 3, 3, seed=seed) for seed in range(3)), note="B = T = d_k = d_v"),
         Case(draw(2, 3, 5, 7), draw(2, 3, 5, 7, seed=1), draw(2, 3, 5, 13)),
         Case(*(300 * draw(2, 7, 3, seed=s) for s in range(2)), draw(2, 7, 5), note="large scores"),
     ],
