@@ -1,8 +1,8 @@
 """Draw every picture of the course in one style.
 
-`Picture` has the primitives of diagrams; `row` and `column` lay out grids, and `Table`
-other marks in rows and columns. `chart` draws numbers; `scenes` has the diagrams that
-one notebook shows. `steps` shows one drawing in several states with a slider, and
+`Picture` has the primitives of diagrams, and rows and columns to put them in; `row` and
+`column` lay out grids. `chart` draws numbers; `scenes` has the diagrams that one
+notebook shows. `steps` shows one drawing in several states with a slider, and
 `step_scenes` has those that a notebook shows. Whatever draws publishes one output with
 an alternative text and returns None. Arrays may be tensors, NumPy arrays or nested
 lists. Tokens are shown with their spaces visible. Outside a notebook the alternative

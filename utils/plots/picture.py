@@ -91,11 +91,43 @@ class Picture:
     Picture: sun looks at Hello. Word: Hello. Word: sun. sun → Hello.
     """
 
-    def __init__(self):
+    def __init__(self, rows=(), columns=()):
+        self.lay_out(dict(rows), dict(columns))
         self.marks = []  # functions that return artists of matplotlib
         self.sentences = []  # of the alternative text
         self.is_pale = False  # whether to draw what follows pale, as known already
         self.num_colors = theme.DRAWING_COLORS
+
+    # --- places ---------------------------------------------------------------
+
+    def lay_out(self, rows: dict, columns: dict) -> None:
+        """Name rows below each other and columns over the whole width, of these sizes.
+
+        >>> picture = Picture({"word": 0.4, "weight": 0.6}, {0: 1, 1: 1})
+        >>> picture.at("weight", 1)
+        (6.3, 0.7)
+        """
+        gap = (WIDTH - 0.2 - sum(columns.values())) / max(1, len(columns) - 1)
+        self.columns = _middles(columns, 0.1, gap)
+        self.rows = _middles(rows, 0.0, 0.0)
+
+    def at(self, row, column) -> tuple:
+        """Return the middle of a place."""
+        return self.columns[column], self.rows[row]
+
+    def put(self, row, column, values, role=None, cell=None, name=" ", **style) -> Box:
+        """Draw a grid in the middle of a place; see `grid`."""
+        style |= {"cell": cell, "centred": True}
+        return self.grid(self.at(row, column), values, role, name, **style)
+
+    def label(self, texts: dict, *, bold=()) -> None:
+        """Write the names of rows at their left, some of them bold."""
+        for row, text in texts.items():
+            self.note((0.1, self.rows[row]), text, bold=row in bold)
+
+    def head(self, row, column, text: str) -> None:
+        """Write the name of a column in a row."""
+        self.note(self.at(row, column), text, align="center", bold=True)
 
     # --- marks ----------------------------------------------------------------
 
@@ -371,42 +403,6 @@ def scene(draw):
         picture.publish(title)
 
     return publish_scene
-
-
-class Table(Picture):
-    """A picture with rows and columns that have names.
-
-    Their sizes are in inches, and the columns are spread over the width of the picture.
-
-    >>> table = Table({"words": 0.4, "weights": 0.6}, {0: 1, 1: 1})
-    >>> table.at("weights", 1)
-    (6.3, 0.7)
-    """
-
-    def __init__(self, rows: dict, columns: dict, left: float = 0.1):
-        super().__init__()
-        self.left = left  # where the labels of the rows begin
-        gap = (WIDTH - 0.2 - sum(columns.values())) / max(1, len(columns) - 1)
-        self.columns = _middles(columns, 0.1, gap)
-        self.rows = _middles(rows, 0.0, 0.0)
-
-    def at(self, row, column) -> tuple:
-        """Return the middle of a place."""
-        return self.columns[column], self.rows[row]
-
-    def put(self, row, column, values, role, cell: float, name=" ", **style) -> Box:
-        """Draw a grid in the middle of a place; see `grid`."""
-        style |= {"cell": cell, "centred": True}
-        return self.grid(self.at(row, column), values, role, name, **style)
-
-    def label(self, texts: dict, *, bold=()) -> None:
-        """Write the names of rows at their left, some of them bold."""
-        for row, text in texts.items():
-            self.note((self.left, self.rows[row]), text, bold=row in bold)
-
-    def head(self, row, column, text: str) -> None:
-        """Write the name of a column in a row."""
-        self.note(self.at(row, column), text, align="center", bold=True)
 
 
 def _middles(sizes, start, gap):

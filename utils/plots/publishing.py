@@ -114,6 +114,11 @@ def format_number(value, digits=2):
     return f"{rounded:,.{digits}f}".replace("-", "−").replace("inf", "∞")
 
 
+def short_number(value, digits=2):
+    """Return a number with at most so many decimals: 1, 0.5 and −0.25."""
+    return format_number(value, digits).rstrip("0").removesuffix(".")
+
+
 def num_digits(values):
     """Return the decimals that values are written with: none if all are whole."""
     finite_values = np.asarray(values)[np.isfinite(values)]

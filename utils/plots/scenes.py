@@ -18,17 +18,18 @@ from utils.plots.publishing import (
     in_course_style,
     new_figure,
     publish,
+    short_number,
     text_width,
     to_array,
     visible,
 )
-from utils.plots.theme import GREY, HIDDEN, INK, NAME, OWNERS, SERIES, SHELVES, WIDTH
+from utils.plots.theme import GREY, INK, NAME, SERIES, WIDTH
 from utils.tokenizer import decode_bpe
 
 
-def _tenth(numbers):
-    """Return numbers as texts with at most one decimal: 1 and −0.6."""
-    return [format_number(number, 1).removesuffix(".0") for number in numbers]
+def _tenths(rows):
+    """Return rows of numbers as texts with at most one decimal: 1 and −0.6."""
+    return [[short_number(number, 1) for number in numbers] for numbers in rows]
 
 
 # --- 00 and the glossary: the way from a text to its next token -------------------
@@ -287,7 +288,9 @@ def draw_attention(
     def draw(j, lane, numbers, **style):
         x = left + (j + 0.5) * step - cell * len(numbers) / 2
         if lane != "context" and torch.allclose(numbers, numbers.round(decimals=1)):
-            numbers = [_tenth(numbers)]  # 1 and −0.6 take less room than 1.00 and −0.60
+            numbers = _tenths(
+                [numbers]
+            )  # 1 and −0.6 take less room than 1.00 and −0.60
         return picture.grid((x, lanes[lane]), numbers, roles[lane], cell=cell, **style)
 
     start = draw(followed, "query", query)
@@ -544,9 +547,7 @@ def stream(picture, states, reads):
     """
     names, y = ("x", "+ attention", "+ MLP"), 2.3
     boxes = [
-        picture.grid(
-            (0.53 + 2.42 * i, 0.35), [*map(_tenth, state)], "x", name, cell=0.38
-        )
+        picture.grid((0.53 + 2.42 * i, 0.35), _tenths(state), "x", name, cell=0.38)
         for i, (state, name) in enumerate(zip(states, names))
     ]
     changes = [after - before for before, after in zip(states, states[1:])]
@@ -554,12 +555,12 @@ def stream(picture, states, reads):
     for before, after, read, change, part in parts:
         plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
         picture.chain(before, plus, after)
-        norm = picture.grid((before.x, y), [*map(_tenth, read)], "x", "norm", cell=0.38)
+        norm = picture.grid((before.x, y), _tenths(read), "x", "norm", cell=0.38)
         picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
         at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
         work = picture.block(at, part, size=(0.72, 0.38))
         at = plus.middle[0] - 0.76, 1.25
-        returned = picture.grid(at, [*map(_tenth, change)], "x", cell=0.38)
+        returned = picture.grid(at, _tenths(change), "x", cell=0.38)
         picture.chain(norm, work, returned, plus)
     for i, text in enumerate(("first", "second")):
         picture.note((0.03, boxes[0].row(i).middle[1]), text)
@@ -807,6 +808,7 @@ def image_reader(picture, image: Tensor, question: str, answer: int):
 # --- 16 ---------------------------------------------------------------------------
 
 SHARED, SUMMED = 4, 5  # colours of what both processes have, and of complete sums
+OWNER_NAMES = {SHARED: "the same in both", SUMMED: "complete", -1: "not here"}
 
 
 @scene
@@ -819,92 +821,66 @@ def who_holds(picture, *stages):
         lacks. Owners are 0 or 1 for a process, 4 for both, 5 for what is complete,
         and broadcast to the array.
     """
-    x, previous = 0.2, None
-    grids, links = [_grid_texts(*stage) for stage in stages[::2]], [*stages[1::2], ""]
-    cells = [max(0.33, 0.14 + max(map(text_width, texts.flat))) for texts, _ in grids]
-    sizes = [(w * t.shape[2], LINE * t.shape[1]) for w, (t, _) in zip(cells, grids)]
-    link_widths = [text_width(link, NAME) * link.endswith("→") for link in links]
-    gap = (WIDTH - 0.4 - sum(link_widths) - sum(w for w, _ in sizes)) / (len(grids) - 1)
-    height = 0.52 + max(h for _, h in sizes)
-    tops = 0.3, 1.0 + height  # of the ground of each process
-    for rank, top in enumerate(tops):
-        style = {"facecolor": SHELVES["process"], "edgecolor": "none", "zorder": 0.4}
-        picture._add_box(Box(0, top, WIDTH, height), 0.08, **style)
-        style, y = {"facecolor": OWNERS[rank], "edgecolor": "white"}, top + 0.16
-        y += rank * (height - 0.32)  # above process 0's numbers, below process 1's
-        picture._add_box(Box(0.1, y - 0.09, 0.18, 0.18), **style)
-        style = {"weight": "bold", "ha": "left"}
-        picture.write(0.36, y, f"process {rank}", NAME, **style)
-    columns = zip(stages[::2], grids, sizes, link_widths, links)
-    for (name, *_), (texts, owners), size, room, link in columns:
-        top, below = (height - size[1]) / 2 + 0.13, (height - size[1]) / 2 - 0.13
-        boxes = [Box(x, tops[0] + top, *size), Box(x, tops[1] + below, *size)]
-        if previous:
-            _draw_link(picture, *previous, boxes)
-        picture.write(boxes[0].top[0], 0.14, name, NAME, weight="bold")
-        for box, *part in zip(boxes, texts, owners):
-            _draw_cells(picture, replace(box, rows=len(part[0])), *part)
+    grids, widths, sentences = {}, {"": 0.0}, []
+    for i, stage in enumerate(stages):
+        if isinstance(stage, str):
+            widths[i] = text_width(stage) * stage.endswith("→")
+            sentences.append(stage)
+            continue
+        name, (texts, owners) = stage[0], _grid_texts(*stage[1:])
+        cell = max(0.33, 0.14 + max(map(text_width, texts.flat)))
+        grids[i], widths[i] = (texts, owners, cell), cell * texts.shape[2]
         rows = [[" ".join(v or "hidden" for v in row) for row in t] for t in texts]
         lines = [f"process {rank} {' / '.join(row)}" for rank, row in enumerate(rows)]
-        picture._add_sentence(f"{name}: {'; '.join(lines)}")
-        previous, x = (link, boxes), x + size[0] + room + gap
-    owners = {owner for _, owners in grids for owner in owners.flat}
-    _draw_owner_legend(picture, owners, tops[1] + height + 0.12)
+        sentences.append(f"{name}: {'; '.join(lines)}")
+    height = 0.6 + LINE * max(texts.shape[1] for texts, _, _ in grids.values())
+    rows = {"name": 0.3, 0: height, "link": 0.6, 1: height, "": 0.2, "legend": LINE}
+    picture.lay_out(rows, widths)
+    for rank in (0, 1):
+        ground = Box(0.1, picture.rows[rank] - height / 2 + 0.3, 6.7, height - 0.4)
+        picture.shelf(ground, f"process {rank}", "process")
+    boxes = {}
+    for i, (texts, owners, cell) in grids.items():
+        picture.head("name", i, stages[i][0])
+        for rank, (text, owner) in enumerate(zip(texts, owners)):
+            style = {"owner": owner, "mask": owner >= 0, "cell": cell}
+            boxes[rank, i] = picture.put(rank, i, text.tolist(), **style)
+    for i, stage in enumerate(stages):
+        if isinstance(stage, str):
+            _draw_link(picture, i, stage, boxes)
+    owners = {owner for _, owners, _ in grids.values() for owner in owners.flat}
+    draw_owners(picture, 0.1, picture.rows["legend"], owners)
+    picture.sentences = sentences
 
 
-def _grid_texts(_, values, owners):
+def _draw_link(picture, i, text, boxes):
+    """Draw what leads from one stage to the next: a message, or alone, with →."""
+    if text.endswith("→"):
+        for rank in (0, 1):
+            picture.sign(picture.at(rank, i), text)
+        return
+    message = picture.sign(picture.at("link", i), text, "score")
+    for rank in (0, 1):
+        start, end = boxes[rank, i - 1], boxes[rank, i + 1]
+        picture.wire(start, message, "score", turn=start.middle[0])
+        picture.wire(message, end, "score", turn=end.middle[0])
+
+
+def _grid_texts(values, owners):
     """Return the numbers of two processes as texts, and whose they are, (2, n, m)."""
     values = np.asarray(values, dtype=float)
     values = np.broadcast_to(values, (2, *values.shape[-2:]))
     owners = np.broadcast_to(np.asarray(owners), values.shape)
-    return np.vectorize(_trimmed)(values), np.where(np.isnan(values), -1, owners)
+    is_held = ~np.isnan(values)
+    texts = np.vectorize(short_number)(values)
+    return np.where(is_held, texts, ""), np.where(is_held, owners, -1)
 
 
-def _trimmed(value):
-    """Return a number with up to two decimals, and no text for NaN."""
-    text = format_number(value)
-    return "" if np.isnan(value) else text.rstrip("0").removesuffix(".")
-
-
-def _draw_cells(picture, box, texts, owners):
-    """Draw numbers of one process, each in the colour of its owner."""
-    box = replace(box, columns=len(texts[0]))
-    for place, owner in np.ndenumerate(owners):
-        style = {"facecolor": OWNERS[owner], "edgecolor": "white", "linewidth": 0.9}
-        if owner == -1:
-            style |= {"facecolor": HIDDEN, "hatch": "/////"}
-        picture._add_box(box.cell(*place), **style)
-        picture.write(*box.cell(*place).middle, texts[place], NAME)
-
-
-def _draw_link(picture, text, starts, ends):
-    """Draw what leads from one stage to the next: a message, or alone, with →."""
-    label, ink = text.removesuffix("→").strip(), INK["score"]
-    picture._add_sentence(text)
-    if text.endswith("→"):
-        for start, end in zip(starts, ends):
-            picture.wire(start.right, end.left)
-            x, y = np.mean([start.right, end.left], axis=0)
-            picture.write(x, y - 0.16, label, NAME, color=INK[None])
-        return
-    left, right = starts[0].at(0.7, 0)[0], ends[0].at(0.3, 0)[0]
-    upper, lower = starts[0].bottom[1], starts[1].y
-    half = max(right - left + 0.4, text_width(label, NAME, "bold") + 0.4) / 2
-    pill = Box((left + right) / 2 - half, (upper + lower) / 2 - 0.15, 2 * half, 0.3)
-    for start, end, side in zip(starts, ends, (0, 1)):
-        edge = pill.at(0, side)[1]
-        picture.wire((left, start.at(0, 1 - side)[1]), (left, edge), "score")
-        picture.wire((right, edge), (right, end.at(0, 1 - side)[1]), "score")
-    style = {"facecolor": "white", "edgecolor": ink, "linewidth": 1.4, "zorder": 5}
-    picture._add_box(pill, 0.14, **style)
-    picture.write(*pill.middle, label, NAME, color=ink, weight="bold")
-
-
-def _draw_owner_legend(picture, owners, y):
+def draw_owners(picture, x, y, owners):
     """Draw what grey, pale yellow and hatched cells mean, if a picture has them."""
-    names, x = {SHARED: "the same in both", SUMMED: "complete", -1: "not here"}, 0.1
-    for owner in [o for o in names if o in owners]:
-        box = Box(x, y, 0.18, 0.18, rows=1)
-        _draw_cells(picture, box, np.array([[""]]), np.array([[owner]]))
-        picture.write(x + 0.26, y + 0.09, names[owner], ha="left")
-        x += 0.26 + text_width(names[owner]) + 0.35
+    for owner, name in OWNER_NAMES.items():
+        if owner in owners:
+            style = {"owner": [owner], "mask": [owner >= 0], "centred": True}
+            picture.grid((x + 0.15, y), [[""]], **style)
+            picture.note((x + 0.4, y), name)
+            x += 0.4 + text_width(name) + 0.35

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from utils import require
 from utils.attention import causal_mask, masked_softmax
-from utils.plots.picture import LINE, Box, Picture, Table
+from utils.plots.picture import LINE, Box, Picture
 from utils.plots.publishing import (
     format_number,
-    num_digits,
+    short_number,
     text_width,
     to_names,
     visible,
@@ -28,10 +28,11 @@ from utils.plots.scenes import (
     draw_attention,
     draw_formula,
     draw_looks,
+    draw_owners,
     draw_product,
 )
 from utils.plots.steps import in_steps
-from utils.plots.theme import GREY, INK, OWNERS, WIDTH
+from utils.plots.theme import GREY, INK, WIDTH
 from utils.tokenizer import decode_bpe, encode_bpe
 
 
@@ -43,11 +44,6 @@ def _vector(numbers):
 def _listed(texts):
     """Return texts as in a sentence: a, b and c."""
     return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
-
-
-def _short(number):
-    """Return a number with at most two decimals, and none if it is whole."""
-    return format_number(number, num_digits([float(number)]))
 
 
 def _rotated(vector, angle):
@@ -149,7 +145,7 @@ def compare_share_mix(words, followed: int, x: Tensor, output: str = "x"):
         yield table, text
 
 
-class _WordTable(Table):
+class _WordTable(Picture):
     """One state of attention of one word, a column for each word."""
 
     def __init__(self, names, followed, x):
@@ -157,7 +153,7 @@ class _WordTable(Table):
         rows = {"word": 0.42, "query": 0.5, "key": 0.5, "score": 0.42, "softmax": 0.42}
         rows |= {"weight": 0.42, "value": 0.48, "part": 0.5, "context": 0.58}
         columns = {"": 0.95} | dict.fromkeys(range(len(x)), self.width)
-        super().__init__(rows, columns, left=0.05)
+        super().__init__(rows, columns)
         self.label({"word": "word", "query": names[followed], "key": "each word"})
         for j, name in enumerate(names):
             self.word(self.at("word", j), name, lit=j == followed)
@@ -184,7 +180,10 @@ class _WordTable(Table):
                 self.mark(j, "score")
                 self.wire(start, keys[j].top, turn=x)
                 self.wire(keys[j].bottom, (x, y - 0.12), "score")
-                terms = (f"{_short(a)}·{_short(b)}" for a, b in zip(query, self.x[j]))
+                terms = (
+                    f"{short_number(a)}·{short_number(b)}"
+                    for a, b in zip(query, self.x[j])
+                )
                 long = f"{' + '.join(terms)} = {text}"  # 3·1 + 0·1 = 3
                 text = long if text_width(long) < self.width - 0.1 else text
             self.note((x, y), text, "score", align="center")
@@ -234,7 +233,7 @@ def attention(words, features, x: Tensor, head, meanings):
     scores = others[0] @ query[2]
     best_word, weights = words[scores.argmax()], scores.softmax(dim=0)
     query_text, context_text = (
-        ", ".join(map(_short, v)) for v in (query[2], weights @ others[1])
+        ", ".join(map(short_number, v)) for v in (query[2], weights @ others[1])
     )
     states = {
         "keys": f"{last} asks with the query ({query_text}), and each word shows "
@@ -334,7 +333,7 @@ def causal_rows(scores: Tensor, words):
     rows = {"word": 0.6, "score": 0.5, "softmax": 0.55, "weight": 0.5, "gap": 0.45}
     rows |= dict.fromkeys(range(size), LINE)
     for t, name in enumerate(names):
-        table = Table(rows, {"": 1.1} | dict.fromkeys(range(size), 0.8), left=0.05)
+        table = Picture(rows, {"": 1.1} | dict.fromkeys(range(size), 0.8))
         table.label({"word": "words", "score": "scores", "weight": "weights"})
         table.note((0.05, table.at(0, 0)[1] - 0.3), "all weights")
         for j, other in enumerate(names):
@@ -344,11 +343,11 @@ def causal_rows(scores: Tensor, words):
             x, y = table.at("softmax", j)
             if mask[t, j]:
                 table.word(table.at("word", j), other, lit=j == t)
-                score, role = _short(scores[t, j]), "score"
+                score, role = short_number(scores[t, j]), "score"
                 table.wire((x, y + 0.13), weight.top, "weight")
             else:
                 table.write(*table.at("word", j), other, color=GREY)
-                score, role = f"{_short(scores[t, j])} → −∞", "x"
+                score, role = f"{short_number(scores[t, j])} → −∞", "x"
             score = table.put("score", j, [score], role, 0.7)
             table.wire(score.bottom, (x, y - 0.13), "score")
         _draw_softmax(table, range(size), 0.7)
@@ -612,7 +611,7 @@ def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
     )
     rows = {"head": 0.4} | dict.fromkeys(range(len(logits)), 0.34)
     for count, text in enumerate(texts, 1):
-        table = Table(rows, {"": 1.1} | dict.fromkeys(columns, 0.85))
+        table = Picture(rows, {"": 1.1} | dict.fromkeys(columns, 0.85))
         is_drawn = count == len(columns)
         table.label(dict(enumerate(names)), bold=[drawn] * is_drawn)
         for column in [*columns][:count]:
@@ -679,7 +678,7 @@ def _draw_slices(slices, lines, lit=()):
     rows = {"slice": 0.3, "scores": 0.36, "values": 0.36, "gap": 0.45, "names": 0.3}
     columns = {"maximum m": 0.95, "denominator ℓ": 1.6, "accumulator a": 1.7}
     columns |= {"a ÷ ℓ": 1}
-    table = Table(rows | dict.fromkeys(range(5), 0.42), {"": 0.9} | columns)
+    table = Picture(rows | dict.fromkeys(range(5), 0.42), {"": 0.9} | columns)
     now, x = len(lines) - 1, 1.1
     table.label({"scores": "scores", "values": "values"})
     table.label({i: f"slice {i}" for i in range(len(lines))}, bold=[now])
@@ -723,7 +722,7 @@ def rotate_together(query: Tensor, key: Tensor):
     vectors = {"key": key, "query": query}
     reach = 1.4 * float(max(query.norm(), key.norm()))
     for start in range(8):
-        table = Table({"text": 0.5}, {"": 0.8} | dict.fromkeys(range(10), 0.58))
+        table = Picture({"text": 0.5}, {"": 0.8} | dict.fromkeys(range(10), 0.58))
         table.label({"text": "position"})
         place = table.plane(MIDDLE, 2.6, reach)
         boxes, turned = [table.word(table.at("text", i), i) for i in range(10)], {}
@@ -910,7 +909,7 @@ def write_state(names, keys: Tensor, values: Tensor, correction: Tensor):
     rows, columns = {"top": 0.7, "gap": 0.3, "middle": 0.9}, columns | {"state": 1.3}
 
     def draw(state, name):
-        table = Table(rows, columns)
+        table = Picture(rows, columns)
         box = table.put("middle", "state", state, "value", 0.6, name=name)
         table.shelf(box, "", "memory")
         return table, box
@@ -978,7 +977,10 @@ def ring_all_reduce():
 def _draw_ring(numbers, is_held, owner, messages=()):
     """Draw four processes, and what each has just sent to the next."""
     rows = {"name": 0.35, "top": 0.35, "gap": 0.9, "bottom": 0.35, "": 0.4}
-    table, boxes = Table(rows, {"left": 2.4, "middle": 1.2, "right": 2.4}), []
+    table, boxes = (
+        Picture(rows, {"left": 2.4, "middle": 1.2, "right": 2.4}),
+        [],
+    )
     ring = ("top", "left"), ("top", "right"), ("bottom", "right"), ("bottom", "left")
     for rank, corner in enumerate(ring):
         style = {"owner": owner[rank][None], "mask": is_held[rank]}
@@ -989,9 +991,7 @@ def _draw_ring(numbers, is_held, owner, messages=()):
     for number, start, end in zip(messages, boxes, [*boxes[1:], boxes[0]]):
         table.wire(start, end, text=f"{number:,}")
     x, y = table.at("gap", "middle")
-    style = {"facecolor": OWNERS[SUMMED], "edgecolor": "white"}
-    table._add_box(Box(x - 0.44, y - 0.09, 0.18, 0.18), **style)
-    table.note((x - 0.18, y), "complete")
+    draw_owners(table, x - 0.5, y, [SUMMED])
     return table
 
 
@@ -1024,7 +1024,7 @@ def cuts():
     """Show a layer in one process, then cut between two, and the messages they need."""
     for axis, (parts, text) in CUTS.items():
         columns = {"": 1.4, 0: 1.2, "cut": 1.9, 1: 1.2}
-        table, boxes = Table({"name": 0.35} | LAYER, columns), {}
+        table, boxes = Picture({"name": 0.35} | LAYER, columns), {}
         table.label({row: row for row in LAYER})
         for rank in range(2 if axis else 1):
             table.head("name", rank, f"process {rank}")
@@ -1061,7 +1061,7 @@ def ring_attention(exponentials, values):
     exponentials, values = map(torch.tensor, (exponentials, values))
     size = len(values)
     ranks, totals = torch.arange(size), torch.zeros(size, 2).double()
-    names = [f"key {k} and value {_short(v)}" for k, v in enumerate(values)]
+    names = [f"key {k} and value {short_number(v)}" for k, v in enumerate(values)]
     for turn in range(size):
         origin = (ranks - turn) % size  # whose key and value each process has
         key = origin[0]
@@ -1071,10 +1071,10 @@ def ring_attention(exponentials, values):
             sentence = f"Process 0 passes {names[prior[0]]} on to process 1, and gets "
             yield table, f"{sentence}{names[key]} from process {size - 1}."
         now = exponentials[ranks, origin]
-        exponential, value = _short(now[0]), _short(values[key])
-        terms = [f"{_short(total)} + " if turn else "" for total in totals[0]]
+        exponential, value = short_number(now[0]), short_number(values[key])
+        terms = [f"{short_number(total)} + " if turn else "" for total in totals[0]]
         totals = totals + torch.stack((now * values[origin], now), dim=1)
-        products, total = map(_short, totals[0])
+        products, total = map(short_number, totals[0])
         sentence = f"Process 0 holds {names[key]}, computes the exponential "
         sentence += f"{exponential}, and its sums become {terms[0]}{exponential} × "
         sentence += f"{value} = {products} and {terms[1]}{exponential}"
@@ -1082,7 +1082,9 @@ def ring_attention(exponentials, values):
         outputs = None
         if turn == size - 1:
             outputs = totals[:, 0] / totals[:, 1]
-            sentence += f": it divides {products} ÷ {total} = {_short(outputs[0])}"
+            sentence += (
+                f": it divides {products} ÷ {total} = {short_number(outputs[0])}"
+            )
         table = _draw_keys_in_ring(values, origin, totals, now, outputs)
         yield table, f"{sentence}."
 
@@ -1095,7 +1097,7 @@ def _draw_keys_in_ring(values, origin, totals, now=None, outputs=None):
     rows = {"name": 0.3, "held": 0.45, "gap": 0.3, "query": 0.5}
     rows |= {"now": 0.5, "sum": 0.5, "exp": 0.5, "out": 0.5}
     size, pairs = len(values), []
-    table = Table(rows, {"": 1.5} | dict.fromkeys(range(size), 5.2 / size))
+    table = Picture(rows, {"": 1.5} | dict.fromkeys(range(size), 5.2 / size))
     labels = {"held": "moves: key, value", "query": "stays: query"}
     labels |= {"now": "computes: exponential", "sum": "a: sum of products"}
     labels |= {"exp": "ℓ: sum of exponentials", "out": "output"}
@@ -1108,12 +1110,12 @@ def _draw_keys_in_ring(values, origin, totals, now=None, outputs=None):
     ]
     for rank, chunk in enumerate(origin.tolist()):
         table.head("name", rank, f"process {rank}")
-        pair, owner = [f"key {chunk}", _short(values[chunk])], [[chunk] * 2]
+        pair, owner = [f"key {chunk}", short_number(values[chunk])], [[chunk] * 2]
         pairs.append(table.put("held", rank, pair, None, 0.58, owner=owner))
         table.put("query", rank, [f"query {rank}"], "query", 0.8)
         for row, role, numbers in cells:
             if numbers is not None:
-                table.put(row, rank, [_short(numbers[rank])], role, 0.8)
+                table.put(row, rank, [short_number(numbers[rank])], role, 0.8)
     if now is None:
         table.chain(*pairs)
         (x, y), low = pairs[-1].bottom, pairs[-1].bottom[1] + 0.22
