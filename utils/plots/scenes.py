@@ -259,69 +259,41 @@ def both_ways(picture, words, vectors, W_query: Tensor, W_key: Tensor):
 
 # --- 03 to 06 ---------------------------------------------------------------------
 
-LANES = {"word": 0.45, "query": 0.77, "keys": 1.35, "score": 1.78, "weight": 2.21}
-LANES |= {"values": 2.75, "context": 3.4}  # inches below the title
+LANES = {"word": 0.45, "query": 0.91, "key": 1.49, "score": 1.92, "weight": 2.35}
+LANES |= {"value": 2.89, "context": 3.54}  # their middles, in inches below the title
 
 
-def draw_attention(
-    picture, left, width, words, followed, vectors, lanes=LANES, until="context"
-):
+def draw_attention(picture, left, width, words, followed, vectors):
     """Draw what one word takes from all, a column for each word.
-
-    With the lanes of 03, its three vectors are one vector, so they have no colour, and
-    weights below 0.05 have no wire, which is else a thin one.
 
     left, width: in inches, where the columns are
     words: one column each; `followed` is the number of the one with the query
-    vectors: the query (d_k,), the keys (T, d_k) and the values (T, d_v)
-    lanes: their upper ends, in inches; "x" is where the query comes from
-    until: the last lane to draw, "keys", "score", "weight" or "context"
+    vectors: the query (d,), the keys (T, d) and the values (T, d)
     """
-    (query, keys, values), is_plain = vectors, lanes is LANES
+    query, keys, values = vectors
     scores, step = keys @ query, width / len(words)
-    weights, most = scores.softmax(dim=0), 0.5 if is_plain else 0.42
-    cell = min(most, (step - 0.1) / max(keys.shape[1], values.shape[1]))
-    roles = {"query": "query", "keys": "key", "values": "value", "context": "output"}
-    roles = dict.fromkeys(roles, "x") if is_plain else roles
-    digits, middle = 2 if step > 1.2 else 1, lanes["score"] + LINE / 2
+    weights, cell = scores.softmax(dim=0), min(0.5, (step - 0.1) / len(query))
 
-    def draw(j, lane, numbers, **style):
-        x = left + (j + 0.5) * step - cell * len(numbers) / 2
-        if lane != "context" and torch.allclose(numbers, numbers.round(decimals=1)):
-            numbers = _tenths(
-                [numbers]
-            )  # 1 and −0.6 take less room than 1.00 and −0.60
-        return picture.grid((x, lanes[lane]), numbers, roles[lane], cell=cell, **style)
+    def draw(j, lane, values, role="x", **style):
+        at = left + (j + 0.5) * step, LANES[lane]
+        return picture.grid(at, values, role, centred=True, **{"cell": cell} | style)
 
-    start = draw(followed, "query", query)
-    if not is_plain:
-        picture.wire((start.top[0], lanes["x"]), start.top, "query")
-    frame = {"lit": 0} if is_plain else {}
-    if until == "context":
-        context = draw(followed, "context", weights @ values, **frame)
+    start = draw(followed, "query", _tenths([query]))
+    context = draw(followed, "context", weights @ values, lit=0)
     for j, word in enumerate(words):
         x, share = left + (j + 0.5) * step, float(weights[j])
-        if is_plain:
-            picture.word((x, lanes["word"]), word, lit=j == followed)
-        key = draw(j, "keys", keys[j])
+        picture.word((x, LANES["word"]), word, lit=j == followed)
+        key = draw(j, "key", _tenths([keys[j]]))
         picture.wire(start, key.top, turn=x)
-        if until == "keys":
-            continue
-        text = format_number(float(scores[j]), digits)
-        picture.note((x, middle), text, "score", align="center")
-        picture.wire(key.bottom, (x, middle - 0.1), "score")
-        if until == "score":
-            continue
-        at = x - cell, lanes["weight"]
-        weight = picture.grid(at, [[share]], "weight", cell=2 * cell)
-        picture.wire((x, middle + 0.1), weight.top, "weight")
-        if until == "weight":
-            continue
-        share = max(share, THINNEST * (share > 0 and not is_plain))
-        low = x, lanes["values"]
-        picture.wire(weight.bottom, low, "weight", weight=share, head=False)
-        value = draw(j, "values", values[j])
-        picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
+        y, score = LANES["score"], format_number(scores[j], 1)
+        picture.note((x, y), score, "score", align="center")
+        picture.wire(key.bottom, (x, y - 0.1), "score")
+        weight = draw(j, "weight", [share], "weight", cell=2 * cell)
+        picture.wire((x, y + 0.1), weight.top, "weight")
+        value = draw(j, "value", _tenths([values[j]]))
+        style = {"weight": share, "head": False}
+        picture.wire(weight.bottom, value.top, "weight", **style)
+        picture.wire(value.bottom, context, "x", weight=share, turn=x)
 
 
 MIDDLES = [1.05 + (j + 0.5) * (WIDTH - 1.15) / 3 for j in range(3)]  # of three columns

@@ -21,11 +21,8 @@ from utils.plots.publishing import (
     visible,
 )
 from utils.plots.scenes import (
-    LANES,
-    MIDDLES,
     SHARED,
     SUMMED,
-    draw_attention,
     draw_formula,
     draw_looks,
     draw_owners,
@@ -125,9 +122,8 @@ def compare_share_mix(words, followed: int, x: Tensor, output: str = "x"):
     """
     names, scores = to_names(words, len(x), "words"), x @ x[followed]  # (T,)
     weights, (first, *other_names), count = scores.softmax(dim=0), names, len(names)
-    parts = weights[:, None] * x  # (T, d)
     shares = [f"{format_number(w)} of {name}" for w, name in zip(weights, names)]
-    score, context = format_number(scores[0]), _vector(parts.sum(dim=0))
+    score, context = format_number(scores[0]), _vector(weights @ x)
     states = {  # how many words have been compared and mixed
         (1, None): f"Compare {names[followed]} with {first}: the score is {score}.",
         (count, None): f"Compare it in the same way with {_listed(other_names)}.",
@@ -135,87 +131,13 @@ def compare_share_mix(words, followed: int, x: Tensor, output: str = "x"):
         (count, 1): f"Mix: take {shares[0]}.",
         (count, count): f"Mix: {_listed(shares)} add up to {context}.",
     }
-    for (compared, mixed), text in states.items():
-        table = _WordTable(names, followed, x)
-        table.compare(scores[:compared], marked=mixed is None)
-        if mixed is not None:
-            table.share_out(weights, has_wires=not mixed)
-        if mixed:
-            table.mix(parts[:mixed], output)
-        yield table, text
-
-
-class _WordTable(Picture):
-    """One state of attention of one word, a column for each word."""
-
-    def __init__(self, names, followed, x):
-        self.followed, self.x, self.width = followed, x, (WIDTH - 1.15) / len(names)
-        rows = {"word": 0.42, "query": 0.5, "key": 0.5, "score": 0.42, "softmax": 0.42}
-        rows |= {"weight": 0.42, "value": 0.48, "part": 0.5, "context": 0.58}
-        columns = {"": 0.95} | dict.fromkeys(range(len(x)), self.width)
-        super().__init__(rows, columns)
-        self.label({"word": "word", "query": names[followed], "key": "each word"})
-        for j, name in enumerate(names):
-            self.word(self.at("word", j), name, lit=j == followed)
-
-    def vector(self, row, j, numbers, role="x", **style):
-        cell = min(0.5, (self.width - 0.15) / len(numbers))
-        return self.put(row, j, numbers, role, cell, **style)
-
-    def mark(self, j, row):
-        """Lay a ground below a column, down to a row."""
-        (x, top), low = self.at("word", j), self.rows[row]
-        ground = Box(x - self.width / 2 + 0.13, top, self.width - 0.26, low - top)
-        self.shelf(ground, "", "process")
-
-    def compare(self, scores, marked=True):
-        """Draw the query, all keys, and the first scores, of which the last is new."""
-        self.label({"score": "score"})
-        query = self.x[self.followed]
-        start = self.vector("query", self.followed, query)
-        keys = [self.vector("key", j, vector) for j, vector in enumerate(self.x)]
-        for j, score in enumerate(scores):
-            (x, y), text = self.at("score", j), format_number(score)
-            if marked and j == len(scores) - 1:
-                self.mark(j, "score")
-                self.wire(start, keys[j].top, turn=x)
-                self.wire(keys[j].bottom, (x, y - 0.12), "score")
-                terms = (
-                    f"{short_number(a)}·{short_number(b)}"
-                    for a, b in zip(query, self.x[j])
-                )
-                long = f"{' + '.join(terms)} = {text}"  # 3·1 + 0·1 = 3
-                text = long if text_width(long) < self.width - 0.1 else text
-            self.note((x, y), text, "score", align="center")
-
-    def share_out(self, weights, has_wires):
-        """Draw the softmax and the weights."""
-        self.label({"weight": "weights"})
-        _draw_softmax(self, range(len(weights)), self.width - 0.3)
-        for j, share in enumerate(weights):
-            cell = min(1, self.width - 0.15)
-            weight = self.put("weight", j, [share], "weight", cell)
-            if has_wires:
-                x, y = self.at("softmax", j)
-                self.wire((x, self.rows["score"] + 0.12), (x, y - 0.13), "score")
-                self.wire((x, y + 0.13), weight.top, "weight")
-
-    def mix(self, parts, output):
-        """Draw the values, the first parts, of which the last is new, and their sum."""
-        end = "context" if len(parts) == len(self.x) else "sum so far"
-        self.label({"value": "each word", "part": "weight × word", "context": end})
-        self.mark(len(parts) - 1, "part")
-        end = self.vector("context", self.followed, sum(parts), output, lit=0)
-        values = [self.vector("value", j, vector) for j, vector in enumerate(self.x)]
-        for j, (value, numbers) in enumerate(zip(values, parts)):
-            x, y = self.at("weight", j)
-            part = self.vector("part", j, numbers)
-            self.wire((x, y + LINE / 2), value.top, "weight", head=False)
-            self.chain(value, part)
-            self.wire(part.bottom, end, "x", turn=x)
-
-
-# --- the hour and 04 --------------------------------------------------------------
+    labels = {"word": "word", "query": names[followed], "key": "each word"}
+    labels |= {"score": "score", "softmax": "", "weight": "weights"}
+    labels |= {"value": "each word", "part": "weight × word"}
+    roles, vectors = ("x", "x", "x", output), (x[followed], x, x)
+    for state, text in states.items():
+        labels["context"] = "sum so far" if state == (count, 1) else "context"
+        yield _draw_attention(names, followed, vectors, roles, labels, *state), text
 
 
 @in_steps
@@ -226,39 +148,89 @@ def attention(words, features, x: Tensor, head, meanings):
     head: its query, key and value, (3, 2) each
     meanings: what the numbers of queries and keys mean, and those of values
     """
-    (query, *others), (looking, giving), last = head, meanings, words[2]
-    rows = {f"query\n{looking}": 1.43, f"keys\n{looking}": 2.0, "score": 2.4}
-    rows |= {"weight": 2.78, f"values\n{giving}": 3.28, f"context\n{giving}": 3.8}
-    lanes = {"x": 0.89} | dict(zip([*LANES][1:], rows.values()))
-    scores = others[0] @ query[2]
+    (queries, keys, values), (looking, giving) = head, meanings
+    query, last, scores = queries[2], words[2], keys @ queries[2]
     best_word, weights = words[scores.argmax()], scores.softmax(dim=0)
-    query_text, context_text = (
-        ", ".join(map(short_number, v)) for v in (query[2], weights @ others[1])
-    )
-    states = {
-        "keys": f"{last} asks with the query ({query_text}), and each word shows "
-        "its key.",
-        "score": f"Compare: the key of {best_word} fits best, with the score "
-        f"{scores.max():.0f}.",
-        "weight": f"Share out: {best_word} gets the weight {weights.max():.2f}.",
-        "context": f"Mix the values: {last} gets the context vector ({context_text}).",
+    asked, mixed = ", ".join(map(short_number, query)), _vector(weights @ values)
+    asks = f"{last} asks with the query ({asked}), and each word shows its key."
+    compares = f"Compare: the key of {best_word} fits best, with the score "
+    states = {  # how many words have been compared and mixed
+        (0, None): asks,
+        (3, None): f"{compares}{scores.max():.0f}.",
+        (3, 0): f"Share out: {best_word} gets the weight {weights.max():.2f}.",
+        (3, 3): f"Mix the values: {last} gets the context vector {mixed}.",
     }
-    for until, text in states.items():
-        picture, num_rows = Picture(), [*lanes].index(until) + (until == "context")
-        picture.shelf(Box(0.1, 1.4, 6.7, 2.63), "attention", "memory")
-        for j, middle in enumerate(MIDDLES):
-            picture.word((middle, 0.2), words[j], lit=j == 2)
-            picture.is_pale = True
-            row = picture.grid((middle, 0.75), x[j], "x", cell=0.4, centred=True)
-            picture.wire((middle, 0.35), row.top, "x")
-            picture.is_pale = False
-        vectors = query[2], *others
-        draw_attention(picture, 1.05, WIDTH - 1.15, words, 2, vectors, lanes, until)
-        for name, y in [*rows.items()][:num_rows]:
-            picture.note((0.05, y + LINE / 2), name)
-        for y, name in ((0.2, "words"), (0.75, "{}, {},\n{}, {}".format(*features))):
-            picture.note((0.05, y), name)
+    labels = {"word": "words", "x": "{}, {},\n{}, {}".format(*features), "gap": ""}
+    labels |= {"query": f"query\n{looking}", "key": f"keys\n{looking}"}
+    labels |= {"score": "score", "softmax": "", "weight": "weights"}
+    labels |= {"value": f"values\n{giving}", "part": "weight × value"}
+    labels["context"] = f"context\n{giving}"
+    roles, vectors = ("query", "key", "value", "output"), (query, keys, values)
+    for state, text in states.items():
+        picture = _draw_attention(words, 2, vectors, roles, labels, *state)
+        top, low = picture.rows["query"] - 0.1, picture.rows["context"]
+        picture.shelf(Box(0.1, top, 6.7, low - top + 0.2), "attention", "memory")
+        picture.is_pale = True
+        for j, row in enumerate(x):
+            picture.put("x", j, row, "x", 0.37)
         yield picture, text
+
+
+def _draw_attention(names, followed, vectors, roles, labels, compared, mixed):
+    """Draw attention of one word in a column for each, as far as it has come.
+
+    vectors, roles: of the query (d_k,), the keys (T, d_k), the values (T, d_v), and
+        the role of the output
+    labels: of the rows, which are those of `HEIGHTS`
+    compared, mixed: how many words; None if weights aren't known yet
+    """
+    (query, keys, values), width = vectors, (WIDTH - 1.15) / len(names)
+    heights = {row: HEIGHTS.get(row, 0.5) for row in labels}
+    picture = Picture(heights, {"": 0.95} | dict.fromkeys(range(len(names)), width))
+    picture.label(labels)
+
+    def put(row, j, numbers, role, **style):
+        cell = min(0.5, (width - 0.15) / len(numbers))
+        return picture.put(row, j, numbers, role, cell, **style)
+
+    asks, found, gives, output = roles
+    start, scores = put("query", followed, query, asks), keys @ query
+    parts = scores.softmax(dim=0)[:, None] * values
+    if mixed is not None:
+        _draw_softmax(picture, range(len(names)), width - 0.3)
+    if mixed:
+        end = put("context", followed, parts[:mixed].sum(dim=0), output, lit=0)
+    for j, name in enumerate(names):
+        (x, y), low = picture.at("score", j), picture.rows["softmax"]
+        picture.word(picture.at("word", j), name, lit=j == followed)
+        key = put("key", j, keys[j], found)
+        if j < compared:
+            text = format_number(scores[j])
+            if compared == 1:
+                numbers = zip(map(short_number, query), map(short_number, keys[j]))
+                text = f"{' + '.join(map('·'.join, numbers))} = {text}"  # 3·0 + 1·1 = 1
+            picture.note((x, y), text, "score", align="center")
+            picture.wire(start, key.top, turn=x)
+            picture.wire(key.bottom, (x, y - 0.12), "score")
+        if mixed is not None:
+            weight = picture.put("weight", j, [scores.softmax(dim=0)[j]], "weight", 1)
+            picture.wire((x, y + 0.12), (x, low - 0.13), "score")
+            picture.wire((x, low + 0.13), weight.top, "weight")
+        if mixed:
+            value = put("value", j, values[j], gives)
+            picture.wire(weight.bottom, value.top, "weight", head=False)
+            if j < mixed:
+                part = put("part", j, parts[j], gives)
+                picture.chain(value, part)
+                picture.wire(part.bottom, end, gives, turn=x)
+    return picture
+
+
+HEIGHTS = dict.fromkeys(("word", "score", "softmax", "weight"), 0.42)
+HEIGHTS |= {"gap": 0.25, "context": 0.58}  # inches of these rows; others have 0.5
+
+
+# --- 04 ---------------------------------------------------------------------------
 
 
 @in_steps
