@@ -438,6 +438,11 @@ def column(*lines, title: str) -> None:
         is_line = isinstance(parts, list | tuple) and all(map(_is_part, parts))
         expected = "texts, dicts with `values` or pairs of these in each line"
         require.that(is_line, expected, f"{parts!r:.80}")
+    draw_lines(*lines).publish(title)
+
+
+def draw_lines(*lines) -> Picture:
+    """Return a picture with the lines of a `column`."""
     picture, y = Picture(), 0.0
     for parts in lines:
         lefts, rights, above, below = zip(*map(_room, parts))
@@ -448,7 +453,7 @@ def column(*lines, title: str) -> None:
             _draw_part(picture, (x + left, y), part)
             x += left + right + gap
         y += max(below) + 0.1
-    picture.publish(title)
+    return picture
 
 
 def _is_part(part):

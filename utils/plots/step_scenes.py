@@ -12,11 +12,10 @@ from torch import Tensor
 
 from utils import require
 from utils.attention import causal_mask, masked_softmax
-from utils.plots.picture import LINE, Box, Picture
+from utils.plots.picture import LINE, Box, Picture, draw_lines
 from utils.plots.publishing import (
     format_number,
     short_number,
-    text_width,
     to_names,
     visible,
 )
@@ -302,36 +301,23 @@ def causal_rows(scores: Tensor, words):
     size, names = len(scores), to_names(words, len(scores), "words")
     mask = causal_mask(size)
     weights = masked_softmax(scores, mask)
-    rows = {"word": 0.6, "score": 0.5, "softmax": 0.55, "weight": 0.5, "gap": 0.45}
-    rows |= dict.fromkeys(range(size), LINE)
     for t, name in enumerate(names):
-        table = Picture(rows, {"": 1.1} | dict.fromkeys(range(size), 0.8))
-        table.label({"word": "words", "score": "scores", "weight": "weights"})
-        table.note((0.05, table.at(0, 0)[1] - 0.3), "all weights")
-        for j, other in enumerate(names):
-            for row, i in ({i: i for i in range(t + 1)} | {"weight": t}).items():
-                style = {"mask": mask[i, j : j + 1]}
-                weight = table.put(row, j, [weights[i, j]], "weight", 0.7, **style)
-            x, y = table.at("softmax", j)
-            if mask[t, j]:
-                table.word(table.at("word", j), other, lit=j == t)
-                score, role = short_number(scores[t, j]), "score"
-                table.wire((x, y + 0.13), weight.top, "weight")
-            else:
-                table.write(*table.at("word", j), other, color=GREY)
-                score, role = f"{short_number(scores[t, j])} → −∞", "x"
-            score = table.put("score", j, [score], role, 0.7)
-            table.wire(score.bottom, (x, y - 0.13), "score")
-        _draw_softmax(table, range(size), 0.7)
-        for i in range(t + 1):
-            x, y = table.at(i, 0)
-            table.note((x - 0.42, y), names[i], align="right", bold=i == t)
+        texts = [short_number(score) for score in scores[t]]
+        texts[t + 1 :] = [f"{score} → −∞" for score in texts[t + 1 :]]
+        asked = {"values": [texts], "role": "score", "name": f"scores of {name}"}
+        share, style = {"role": "weight", "name": "weights"}, {"cell": 0.65}
+        share |= {"values": weights[t], "mask": mask[t]}
+        so_far = {"values": weights[: t + 1], "role": "weight", "name": "all weights"}
+        so_far |= {"rows": names[: t + 1], "mask": mask[: t + 1], "lit": t}
+        style["columns"] = names
+        first_line = asked | style, "softmax →", share | style
+        picture = draw_lines(first_line, [so_far | style])
         hidden, effect = names[t + 1 :], "nothing is hidden."
         if hidden:
             are, their = ("is", "its") if len(hidden) == 1 else ("are", "their")
             effect = f"{', '.join(hidden)} {are} hidden, and the softmax gives "
             effect += f"{their} −∞ the weight 0."
-        yield table, f"{name} sees {', '.join(names[: t + 1])}; {effect}"
+        yield picture, f"{name} sees {', '.join(names[: t + 1])}; {effect}"
 
 
 # --- 06 ---------------------------------------------------------------------------
@@ -531,18 +517,16 @@ def split_and_merge():
         (memory, as_lines, "reshape(3, 4)", "then lays them side by side, as before."),
     ]
     for (values, owners), drawn, call, sentence in states:
-        picture, left = Picture(), 0.85
-        picture.note((0.1, 0.12), "memory", bold=True)
-        picture.grid((0.1, 0.27), values, None, " ", owner=owners, cell=0.4)
+        lines = [[{"values": values, "owner": owners, "name": "memory"}]]
         if drawn:
-            mark = "✗ " if call.endswith("alone") else ""
-            picture.note((0.1, 0.95), f"{mark}{call}", bold=True)
             matrices, titles, labels = drawn
-            for (values, owners), name in zip(matrices.transpose(0, 1), titles):
-                style = {"owner": owners, "cell": 0.4, "rows": labels}
-                box = picture.grid((left, 1.45), values, None, name, **style)
-                left += box.width + 0.95
-        yield picture, f"{call} {sentence}".strip()
+            parts = [
+                {"values": values, "owner": owners, "name": name, "rows": labels}
+                for (values, owners), name in zip(matrices.transpose(0, 1), titles)
+            ]
+            mark = "✗ " if call.endswith("alone") else ""
+            lines.append([f"{mark}{call} →", *parts])
+        yield draw_lines(*lines), f"{call} {sentence}".strip()
 
 
 MEMORY = "Memory is one row of 12 numbers, here 4 for each of 3 tokens."
@@ -569,8 +553,7 @@ def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
     best = cooled * kept / (cooled * kept).sum()
     nucleus = kept & (best.cumsum(dim=0) - best < top_p)
     require.that(nucleus[drawn], "a token that top-k and top-p keep", names[drawn])
-    columns = {"logit": logits, "softmax": plain, "÷ τ": cooled, "top-k": best}
-    columns |= {"top-p": best * nucleus / (best * nucleus).sum(), "drawn": ()}
+    chosen = best * nucleus / (best * nucleus).sum()
     softmax, divided = (f"{names[0]} {format_number(p[0])}" for p in (plain, cooled))
     tau, top_p = map(format_number, (temperature, top_p))
     texts = (
@@ -581,23 +564,21 @@ def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
         f"top-p keeps the {nucleus.sum()} largest, whose sum reaches {top_p}.",
         f"One token is drawn with these probabilities: {names[drawn]}.",
     )
-    rows = {"head": 0.4} | dict.fromkeys(range(len(logits)), 0.34)
-    for count, text in enumerate(texts, 1):
-        table = Picture(rows, {"": 1.1} | dict.fromkeys(columns, 0.85))
-        is_drawn = count == len(columns)
-        table.label(dict(enumerate(names)), bold=[drawn] * is_drawn)
-        for column in [*columns][:count]:
-            table.head("head", column, column)
-            role = "score" if column == "logit" else "weight"
-            kept_here = {"top-k": kept, "top-p": nucleus}.get(column)
-            for i, number in enumerate(columns[column]):
-                mask = None if kept_here is None else kept_here[i : i + 1]
-                table.put(i, column, [number], role, 0.7, mask=mask)
-        if is_drawn:
-            x, y = table.at(drawn, "drawn")
-            table.word((x, y), names[drawn], lit=True)
-            table.wire((table.columns["top-p"] + 0.35, y), (x - 0.3, y), "weight")
-        yield table, text
+
+    def grid(name, numbers, role="weight", **style):
+        return {"values": numbers, "name": name, "role": role, "cell": 0.7} | style
+
+    columns = [
+        grid("logit", logits[:, None], "score", rows=names),
+        grid("softmax", plain[:, None]),
+        grid("÷ τ", cooled[:, None]),
+        grid("top-k", best[:, None], mask=kept[:, None]),
+        grid("top-p", chosen[:, None], mask=nucleus[:, None]),
+    ]
+    for count, text in enumerate(texts[:-1], 1):
+        yield draw_lines(columns[:count]), text
+    columns[-1]["lit"] = drawn
+    yield draw_lines([*columns, "→", grid("drawn", [[names[drawn]]], None)]), texts[-1]
 
 
 # --- 09 ---------------------------------------------------------------------------
@@ -620,23 +601,20 @@ def softmax_in_slices(scores: Tensor, values: Tensor, slice_size: int):
         if i:
             cells = [_change(old, "×", factor, old * factor) for old in sums]
             effect = f", so ℓ and a are × {format_number(factor)}"
-        table = _draw_slices(slices, [*lines, [m, *cells]], lit=[0])
         text = f"Fetch slice {i}: the largest score so far is {m}{effect}."
-        yield table, text
+        yield _draw_slices(slices, [*lines, [m, *cells, ""]]), text
         powers = torch.exp(part - largest)
         scaled, added = sums * factor, torch.stack([powers.sum(), powers @ part_values])
         sums = scaled + added
         cells = [_change(*terms) for terms in zip(scaled, "++", added, sums)]
         output = format_number(sums[1] / sums[0])
-        table = _draw_slices(slices, [*lines, [m, *cells, output]], lit=[1, 2])
-        lines.append([m, *map(format_number, sums), output])
         text = "Add its exponentials to ℓ, and its values, weighted by them, to a: "
-        yield table, f"{text}a ÷ ℓ is {output}."
-    table = _draw_slices(slices, lines)
+        text += f"a ÷ ℓ is {output}."
+        yield _draw_slices(slices, [*lines, [m, *cells, output]]), text
+        lines.append([m, *map(format_number, sums), output])
     output = format_number(scores.softmax(dim=0) @ values)
-    table.label({len(slices): "all scores at once"}, bold=[len(slices)])
-    table.put(len(slices), "a ÷ ℓ", [output], "output", 0.8)
-    yield table, f"A softmax over all scores at once gives {output}, too."
+    picture = _draw_slices(slices, [*lines, ["", "", "", output]])
+    yield picture, f"A softmax over all scores at once gives {output}, too."
 
 
 def _change(old, sign, by, new):
@@ -645,38 +623,21 @@ def _change(old, sign, by, new):
     return f"{old} {sign} {by} = {new}"
 
 
-def _draw_slices(slices, lines, lit=()):
-    """Draw the keys in slices, the newest on a ground, and a line for each slice."""
-    rows = {"slice": 0.3, "scores": 0.36, "values": 0.36, "gap": 0.45, "names": 0.3}
-    columns = {"maximum m": 0.95, "denominator ℓ": 1.6, "accumulator a": 1.7}
-    columns |= {"a ÷ ℓ": 1}
-    table = Picture(rows | dict.fromkeys(range(5), 0.42), {"": 0.9} | columns)
-    now, x = len(lines) - 1, 1.1
-    table.label({"scores": "scores", "values": "values"})
-    table.label({i: f"slice {i}" for i in range(len(lines))}, bold=[now])
-    for i, parts in enumerate(slices):
-        width, is_new = 0.6 * len(parts[0]), i == now and lit
-        if is_new:
-            table.shelf(Box(x, 0.36, width, 0.72), "", "cached")
-        middle = x + width / 2
-        place = middle, table.rows["slice"]
-        table.note(place, f"slice {i}", align="center", bold=i == now)
-        for row, part in zip(("scores", "values"), parts):
-            style = {"cell": 0.6, "centred": True}
-            box = table.grid((middle, table.rows[row]), part, row[:-1], " ", **style)
-        for j in lit if is_new else ():
-            (end, low), corner = table.at("names", [*columns][j]), table.rows["gap"]
-            corners = [(middle, corner), (end, corner)]
-            table.wire(box.bottom, (end, low - 0.12), via=corners)
-        x += width + 0.25
-    for name in columns:
-        table.head("names", name, name)
-    for i, cells in enumerate(lines):
-        for j, (name, text) in enumerate(zip(columns, cells)):
-            role, width = "output" if j == 3 else "score", text_width(text) + 0.15
-            frame = {"lit": 0 if i == now and j in lit else None}
-            table.put(i, name, [text], role, max(0.8, width), **frame)
-    return table
+def _draw_slices(slices, lines):
+    """Draw the slices of keys, and below them a line for each slice, and for all."""
+    now, names = len(lines) - 1, [f"slice {i}" for i in range(len(slices))]
+    parts = []
+    for i, (name, pair) in enumerate(zip(names, slices)):
+        owner = [[0 if i == now else 4]] * 2  # blue for the newest
+        parts.append({"values": torch.stack(pair), "name": name, "owner": owner})
+    parts[0]["rows"] = "scores", "values"
+    names.append("all scores at once")
+    columns = ["maximum m", "denominator ℓ", "accumulator a", "a ÷ ℓ"]
+    blank = [[""] * 4] * (len(names) - len(lines))
+    table = {"values": lines + blank, "role": "score", "lit": now}
+    return draw_lines(
+        parts, [table | {"rows": names, "columns": columns, "cell": 1.37}]
+    )
 
 
 # --- 10 ---------------------------------------------------------------------------
@@ -877,41 +838,28 @@ def write_state(names, keys: Tensor, values: Tensor, correction: Tensor):
         difference to what the key reads)
     """
     names, state = to_names(names, 2, "names"), torch.zeros(2, 2)
-    columns = {"key": 0.8, "×": 0.2, "value": 1.1, "=": 0.2, "change": 1.1, "+": 0.4}
-    rows, columns = {"top": 0.7, "gap": 0.3, "middle": 0.9}, columns | {"state": 1.3}
 
-    def draw(state, name):
-        table = Picture(rows, columns)
-        box = table.put("middle", "state", state, "value", 0.6, name=name)
-        table.shelf(box, "", "memory")
-        return table, box
+    def grid(name, values, role="value"):
+        return {"values": values, "role": role, "name": name, "cell": 0.45}
 
     def add(name, key, value, value_name="value"):
+        factors = grid(f"{name}'s key", key[:, None], "key"), grid(value_name, value)
         change = torch.outer(key, value)
-        table, box = draw(state + change, "new state")
-        vectors = {"key": (key[:, None], f"{name}'s key"), "value": (value, value_name)}
-        for role, (numbers, text) in vectors.items():
-            table.put("middle", role, numbers, role, 0.6, name=text)
-        part = table.put("middle", "change", change, "value", 0.6, name="added")
-        for sign, role in {"×": None, "=": None, "+": "value"}.items():
-            table.sign(table.at("middle", sign), sign, role)
-        table.wire(part.right, box.left, "value")
-        return table, state + change
+        added = grid("added", change), "+", grid("state", state)
+        result = grid("new state", state + change)
+        return draw_lines([factors[0], "×", factors[1], "=", *added, "=", result])
 
     for name, key, value in zip(names, keys, values):
-        table, state = add(name, key, value)
         sentence = f"Write: the outer product of {name}'s key and value is added to "
-        yield table, f"{sentence}the state."
+        yield add(name, key, value), f"{sentence}the state."
+        state = state + torch.outer(key, value)
     name, key, reading = names[0], keys[0], keys[0] @ state
-    table, box = draw(state, "state")
-    start = table.put("top", "state", key, "key", 0.6, name=f"{name}'s key")
-    table.wire(start.bottom, (start.bottom[0], box.y - 0.3), "key")
-    end = table.put("middle", "change", reading, "output", 0.6, name="returned")
-    table.wire(box.left, end.right, "value")
-    yield table, f"Read: {name}'s key reads the state and returns {_vector(reading)}."
-    table, _ = add(name, key, correction - reading, "difference")
+    read = grid(f"{name}'s key", key, "key"), "×", grid("state", state), "="
+    text = f"Read: {name}'s key reads the state and returns {_vector(reading)}."
+    yield draw_lines([*read, grid("returned", reading, "output")]), text
     sentence = f"Correct: {name}'s key reads {_vector(reading)}, and the difference to "
-    yield table, f"{sentence}{_vector(correction)} is added."
+    picture = add(name, key, correction - reading, "difference")
+    yield picture, f"{sentence}{_vector(correction)} is added."
 
 
 # --- 16 ---------------------------------------------------------------------------
@@ -967,10 +915,8 @@ def _draw_ring(numbers, is_held, owner, messages=()):
     return table
 
 
-LAYER = {  # rows of the picture, and their heights
-    **dict.fromkeys(("x", "query, key, value", "contexts", "output"), 0.48),
-    **{"gradient of x": 0.62, "parameter gradients": 0.4},
-}
+LAYER = "x", "query, key, value", "contexts", "output"
+GRADIENTS = "gradient of x", "parameter gradients"
 CUTS = {  # an axis: what a process has of each row, and a text
     "": (["whole"] * 6, "One process has all: two texts of two tokens, and two heads."),
     "batch": (
@@ -994,33 +940,34 @@ CUTS = {  # an axis: what a process has of each row, and a text
 @in_steps
 def cuts():
     """Show a layer in one process, then cut between two, and the messages they need."""
+    rows = {"name": 0.35} | dict.fromkeys(LAYER + GRADIENTS, 0.5)
     for axis, (parts, text) in CUTS.items():
-        columns = {"": 1.4, 0: 1.2, "cut": 1.9, 1: 1.2}
-        table, boxes = Picture({"name": 0.35} | LAYER, columns), {}
-        table.label({row: row for row in LAYER})
+        picture, boxes = Picture(rows, {"": 1.4, 0: 1.2, "cut": 1.9, 1: 1.2}), {}
+        picture.label({row: row for row in LAYER + GRADIENTS})
         for rank in range(2 if axis else 1):
-            table.head("name", rank, f"process {rank}")
-            for row, part in zip(LAYER, parts):
-                owner = [SHARED if part == "whole" else rank]
-                grid = [part.format(rank)], None, 1.2
-                boxes[row, rank] = table.put(row, rank, *grid, owner=owner)
-            table.chain(*(boxes[row, rank] for row in list(LAYER)[:4]))
+            picture.head("name", rank, f"process {rank}")
+            for row, part in zip(LAYER + GRADIENTS, parts):
+                style = {"owner": [SHARED if part == "whole" else rank], "cell": 1.2}
+                boxes[row, rank] = picture.put(row, rank, [part.format(rank)], **style)
+            picture.chain(*(boxes[row, rank] for row in LAYER))
         if axis:
-            (x, y), bottom = table.at("name", "cut"), table.rows["parameter gradients"]
-            table.note((x, y), f"cut {axis}", align="center", bold=True)
-            table.wire((x, y + 0.15), (x, bottom + 0.2), head=False, dashed=True)
-        for row in [row for row, part in zip(LAYER, parts) if part == "partial sum"]:
-            pill = table.sign(table.at(row, "cut"), "all-reduce", "score")
-            sides = (boxes[row, 0].right, pill.left), (boxes[row, 1].left, pill.right)
-            for (start, y), (end, _) in sides:
-                table.wire((start, y - 0.06), (end, y - 0.06), "score")
-                table.wire((end, y + 0.06), (start, y + 0.06), "score")
+            picture.head("name", "cut", f"cut {axis}")
+            (x, y), (_, low) = (
+                picture.at(row, "cut") for row in ("name", GRADIENTS[1])
+            )
+            picture.wire((x, y + 0.15), (x, low + 0.2), head=False, dashed=True)
+        for row, part in zip(LAYER + GRADIENTS, parts):
+            if part == "partial sum":
+                message = picture.sign(picture.at(row, "cut"), "all-reduce", "score")
+                for rank in (0, 1):  # there and back
+                    picture.wire(boxes[row, rank], message, "score")
+                    picture.wire(message, boxes[row, rank], "score")
         if axis == "tokens":
-            ends = boxes["query, key, value", 0].right, boxes["contexts", 1].left
-            table.wire(*ends, "score", text="key and value")
-            ends = boxes["gradient of x", 1].left, boxes["gradient of x", 0].right
-            table.wire(*ends, "score", text="their gradients")
-        yield table, text
+            start, end = boxes["query, key, value", 0], boxes["contexts", 1]
+            picture.wire(start.right, end.left, "score", text="key and value")
+            start, end = boxes["gradient of x", 1], boxes["gradient of x", 0]
+            picture.wire(start, end, "score", text="their gradients")
+        yield picture, text
 
 
 @in_steps
@@ -1038,58 +985,55 @@ def ring_attention(exponentials, values):
         origin = (ranks - turn) % size  # whose key and value each process has
         key = origin[0]
         if turn:
-            prior = (origin + 1) % size
-            table = _draw_keys_in_ring(values, prior, totals)
-            sentence = f"Process 0 passes {names[prior[0]]} on to process 1, and gets "
-            yield table, f"{sentence}{names[key]} from process {size - 1}."
+            numbers = {"sum": totals[:, 0], "exp": totals[:, 1]}
+            picture = _draw_keys_in_ring(
+                values, (origin + 1) % size, numbers, moves=True
+            )
+            sentence = f"Process 0 passes {names[origin[1]]} on to process 1, and gets "
+            yield picture, f"{sentence}{names[key]} from process {size - 1}."
         now = exponentials[ranks, origin]
         exponential, value = short_number(now[0]), short_number(values[key])
         terms = [f"{short_number(total)} + " if turn else "" for total in totals[0]]
         totals = totals + torch.stack((now * values[origin], now), dim=1)
+        numbers = {"now": now, "sum": totals[:, 0], "exp": totals[:, 1]}
         products, total = map(short_number, totals[0])
         sentence = f"Process 0 holds {names[key]}, computes the exponential "
         sentence += f"{exponential}, and its sums become {terms[0]}{exponential} × "
         sentence += f"{value} = {products} and {terms[1]}{exponential}"
         sentence += f" = {total}" if turn else ""
-        outputs = None
         if turn == size - 1:
-            outputs = totals[:, 0] / totals[:, 1]
+            numbers["out"] = outputs = totals[:, 0] / totals[:, 1]
             sentence += (
                 f": it divides {products} ÷ {total} = {short_number(outputs[0])}"
             )
-        table = _draw_keys_in_ring(values, origin, totals, now, outputs)
-        yield table, f"{sentence}."
+        yield _draw_keys_in_ring(values, origin, numbers), f"{sentence}."
 
 
-def _draw_keys_in_ring(values, origin, totals, now=None, outputs=None):
+RING = {"held": "moves: key, value", "query": "stays: query"}
+RING |= {"now": "computes: exponential", "sum": "a: sum of products"}
+RING |= {"exp": "ℓ: sum of exponentials", "out": "output"}  # rows and their labels
+
+
+def _draw_keys_in_ring(values, origin, numbers, moves=False):
     """Draw a column for each process: what it holds, computes and has added up.
 
-    now: the exponentials that are computed; without them the arrows of a pass are drawn
+    origin: whose key and value each process has
+    numbers: dict from a row of `RING` to a number for each process
+    moves: whether keys and values go on
     """
-    rows = {"name": 0.3, "held": 0.45, "gap": 0.3, "query": 0.5}
-    rows |= {"now": 0.5, "sum": 0.5, "exp": 0.5, "out": 0.5}
-    size, pairs = len(values), []
-    table = Picture(rows, {"": 1.5} | dict.fromkeys(range(size), 5.2 / size))
-    labels = {"held": "moves: key, value", "query": "stays: query"}
-    labels |= {"now": "computes: exponential", "sum": "a: sum of products"}
-    labels |= {"exp": "ℓ: sum of exponentials", "out": "output"}
-    table.label(labels)
-    cells = [  # a row, its role and its numbers, if it has them
-        ("now", "score", now),
-        ("sum", "weight", totals[:, 0]),
-        ("exp", "weight", totals[:, 1]),
-        ("out", "output", outputs),
-    ]
-    for rank, chunk in enumerate(origin.tolist()):
-        table.head("name", rank, f"process {rank}")
-        pair, owner = [f"key {chunk}", short_number(values[chunk])], [[chunk] * 2]
-        pairs.append(table.put("held", rank, pair, None, 0.58, owner=owner))
-        table.put("query", rank, [f"query {rank}"], "query", 0.8)
-        for row, role, numbers in cells:
-            if numbers is not None:
-                table.put(row, rank, [short_number(numbers[rank])], role, 0.8)
-    if now is None:
-        table.chain(*pairs)
-        (x, y), low = pairs[-1].bottom, pairs[-1].bottom[1] + 0.22
-        table.wire((x, y), pairs[0].bottom, via=[(x, low), (pairs[0].bottom[0], low)])
-    return table
+    rows, size = {"name": 0.3} | dict.fromkeys(RING, 0.52), len(values)
+    picture = Picture(rows, {"": 1.5} | dict.fromkeys(range(size), 5.2 / size))
+    picture.label(RING)
+    pairs = []
+    for rank, key in enumerate(origin.tolist()):
+        picture.head("name", rank, f"process {rank}")
+        pair, style = [f"key {key}", short_number(values[key])], {"owner": [[key] * 2]}
+        pairs.append(picture.put("held", rank, pair, None, 0.58, **style))
+        picture.put("query", rank, [f"query {rank}"], "query", 0.8)
+        for row, by_rank in numbers.items():
+            role = "output" if row == "out" else "score"
+            picture.put(row, rank, [short_number(by_rank[rank])], role, 0.8)
+    if moves:
+        picture.chain(*pairs)
+        picture.wire(pairs[-1], pairs[0], bend=0.1)
+    return picture
