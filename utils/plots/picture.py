@@ -354,17 +354,16 @@ class Picture:
         self.write(*at, text, NAME if bold else LABEL, color=color, **style)
         self._add_sentence(text.replace("\n", " "))
 
-    def plane(self, at: tuple, size: float, reach: float):
+    def plane(self, at: tuple, size: float, vectors):
         """Draw two axes; return the function from a vector to its point, in inches.
 
         at: the middle, where the axes cross
-        size: of the square, in inches
-        reach: both axes go from `-reach` to `reach`
+        size: of the square, in inches, which is wide enough for vectors like these
         """
         box = Box(at[0] - size / 2, at[1] - size / 2, size, size)
         for ends in ((box.left, box.right), (box.bottom, box.top)):
             self._add(Line2D, *zip(*ends), color=theme.PALE, linewidth=1, zorder=0.6)
-        scale = size / 2 / reach
+        scale = size / 2.8 / float(max(vector.norm() for vector in vectors))
         return lambda vector: (
             at[0] + scale * float(vector[0]),
             at[1] - scale * float(vector[1]),

@@ -241,51 +241,47 @@ def rotate_query(query: Tensor, keys: Tensor, values: Tensor, names):
     query: (2,), the first direction; keys, values: (3, 2); names: 3 of them
     """
     names, outputs = to_names(names, len(keys), "names"), []
+    columns = {"query and keys": 2.4, "weights": 1.2, "values and output": 2.4}
     for angle in range(0, 105, 15):
         rotated_query = _rotated(query, math.radians(angle))
         weights = (keys @ rotated_query).softmax(dim=0)  # (3,)
         outputs.append(weights @ values)
-        picture = Picture()
-        _draw_keys(picture, rotated_query, keys, names)
-        _draw_values(picture, weights, values, names, outputs)
-        picture.note((3.6, 0.12), "weights", align="center", bold=True)
-        style = {"rows": names, "centred": True, "cell": 0.6}
-        picture.grid((3.6, 1.55), weights[:, None], "weight", " ", **style)
+        picture = Picture({"name": 0.3, "": 2.5}, columns)
+        for column in columns:
+            picture.head("name", column, column)
+        place = picture.plane(picture.at("", "query and keys"), 2.2, [query, *keys])
+        picture.put("", "weights", weights[:, None], "weight", 0.6, rows=names)
+        inside = picture.plane(picture.at("", "values and output"), 2.2, values)
+        _draw_vector(picture, place, rotated_query, "query", "query")
+        for i, (name, key, value) in enumerate(zip(names, keys, values)):
+            _draw_vector(picture, place, key, name, "key")
+            corner, ends = inside(value), (inside(values[i - 1]), inside(outputs[-1]))
+            picture.wire(corner, ends[0], "x", head=False, dashed=True)
+            picture.wire(
+                corner, ends[1], "weight", weight=float(weights[i]), head=False
+            )
+            picture.dot(corner, "value")
+            _name_point(picture, corner, value - values.mean(dim=0), name, "value")
+        for output in outputs[:-1]:
+            picture.dot(inside(output), "x", 0.03)
+        picture.dot(inside(outputs[-1]), "output", 0.09)
         shares = (f"{n} {format_number(w)}" for n, w in zip(names, weights))
         text = f"At {angle}° the query weighs {', '.join(shares)}; the output is "
         yield picture, f"{text}{_vector(outputs[-1])}."
 
 
-def _draw_keys(picture, query, keys, names):
-    """Draw the plane of the keys and the query, as arrows from its middle."""
-    middle, reach = (1.3, 1.55), 1.5 * float(max(query.norm(), *keys.norm(dim=-1)))
-    picture.note((middle[0], 0.12), "query and keys", align="center", bold=True)
-    place = picture.plane(middle, 2.4, reach)
-    arrows = [(name, vector, "key") for name, vector in zip(names, keys)]
-    for name, vector, role in [*arrows, ("query", query, "query")]:
-        picture.wire(middle, place(vector), role)
-        beyond = vector * (1 + 0.22 * reach / vector.norm())
-        picture.write(*place(beyond), name, color=INK[role])
+def _draw_vector(picture, place, vector, text, role, **style):
+    """Draw a vector as an arrow from the middle of a plane, with a text at its tip."""
+    picture.wire(place((0, 0)), place(vector), role, **style)
+    _name_point(picture, place(vector), vector, text, role)
 
 
-def _draw_values(picture, weights, values, names, outputs):
-    """Draw the triangle of the values and the way of the output inside it."""
-    middle, reach = (5.55, 1.55), 1.4 * float(values.norm(dim=-1).max())
-    picture.note((middle[0], 0.12), "values and output", align="center", bold=True)
-    place = picture.plane(middle, 2.4, reach)
-    corners = [place(value) for value in values]
-    for start, end in zip(corners, [*corners[1:], corners[0]]):
-        picture.wire(start, end, "x", head=False, dashed=True)
-    for output in outputs[:-1]:
-        picture.dot(place(output), "x", 0.03)
-    end = place(outputs[-1])
-    for weight, corner, name, value in zip(weights, corners, names, values):
-        picture.wire(corner, end, "weight", weight=float(weight), head=False)
-        picture.dot(corner, "value")
-        away = value - values.mean(dim=0)
-        beyond = value + 0.25 * reach * away / away.norm().clamp(min=1e-6)
-        picture.write(*place(beyond), name, color=INK["value"])
-    picture.dot(end, "output", 0.09)
+def _name_point(picture, point, direction, text, role):
+    """Write a text near a point, in a direction of the plane."""
+    across, up = (direction / direction.norm().clamp(min=1e-6)).tolist()
+    side = "center" if abs(across) < 0.4 else "left" if across > 0 else "right"
+    x, y = point[0] + 0.14 * across, point[1] - 0.16 * up
+    picture.write(x, y, text, color=INK[role], ha=side)
 
 
 # --- 05 ---------------------------------------------------------------------------
@@ -652,39 +648,27 @@ def rotate_together(query: Tensor, key: Tensor):
 
     query, key: (2,), before they are rotated
     """
-    vectors = {"key": key, "query": query}
-    reach = 1.4 * float(max(query.norm(), key.norm()))
+    vectors = {"key": (key, 0), "query": (query, 2)}
+    rows, columns = {"text": 0.5, "": 2.7}, dict.fromkeys(range(10), 0.58)
     for start in range(8):
-        table = Picture({"text": 0.5}, {"": 0.8} | dict.fromkeys(range(10), 0.58))
-        table.label({"text": "position"})
-        place = table.plane(MIDDLE, 2.6, reach)
-        boxes, turned = [table.word(table.at("text", i), i) for i in range(10)], {}
-        for role, i in {"key": start, "query": start + 2}.items():
-            turned[role] = _rotated(vectors[role], i)
-            size = boxes[i].width, 0.3
-            table.block(boxes[i].at(0, 0), str(i), role, size=size)
-            _draw_turned(table, place, turned[role], role, f"{role} at {i}", 0.5)
-        for role, i in {"key": 0, "query": 2}.items() if start else ():
-            first = _rotated(vectors[role], i)
-            _draw_turned(table, place, first, role, f"at {i}", 0.8, dashed=True)
+        picture, turned = Picture(rows, {"": 0.8} | columns), {}
+        picture.label({"text": "position"})
+        place = picture.plane((3.45, picture.rows[""]), 2.6, [query, key])
+        boxes = [picture.word(picture.at("text", i), i) for i in columns]
+        for role, (vector, first) in vectors.items():
+            box, turned[role] = boxes[start + first], _rotated(vector, start + first)
+            size, text = (box.width, box.height), f"{role} at {box.name}"
+            picture.block(box.at(0, 0), box.name, role, size=size)
+            _draw_vector(picture, place, turned[role], text, role)
+            if start:
+                unmoved, text = _rotated(vector, first), f"at {first}"
+                _draw_vector(picture, place, unmoved, text, role, dashed=True)
         score = turned["key"] @ turned["query"]
         angle = math.degrees(math.acos(score / key.norm() / query.norm()))
-        table.note((5.3, 1.8), f"angle {angle:.0f}°", bold=True)
-        table.note((5.3, 2.1), f"score {format_number(score)}", "score", bold=True)
+        picture.note((5.3, 1.8), f"angle {angle:.0f}°", bold=True)
+        picture.note((5.3, 2.1), f"score {format_number(score)}", "score", bold=True)
         text = f"Key at position {start}, query at position {start + 2}: the angle is "
-        yield table, f"{text}{angle:.0f}°, the score is {format_number(score)}."
-
-
-MIDDLE = 3.45, 1.95  # of the plane, in inches
-
-
-def _draw_turned(picture, place, vector, role, text, gap, **style):
-    """Draw an arrow from the middle of a plane, and a text beyond its tip."""
-    picture.wire(MIDDLE, place(vector), role, **style)
-    across = float(vector[0] / vector.norm())  # from -1, to the left, to 1
-    side = "center" if abs(across) < 0.2 else "left" if across > 0 else "right"
-    beyond = place(vector * (1 + gap / vector.norm()))
-    picture.write(*beyond, text, color=INK[role], ha=side)
+        yield picture, f"{text}{angle:.0f}°, the score is {format_number(score)}."
 
 
 # --- 11 ---------------------------------------------------------------------------
