@@ -62,49 +62,38 @@ def _draw_softmax(table, columns, width):
 def merges(text: str, merges: dict):
     """Show how merges join the bytes of one line of text, one merge a state.
 
-    The letters keep their places: a merge takes away the borders between two pieces.
-    Each state adds a row, so the last one shows all of them.
+    A merge takes away the borders between two pieces. Each state adds a row, so the
+    last one shows all of them.
 
     text: at most 40 ASCII characters
     merges: 3 to 11 of them, from a pair of ids to its new id, in their order
     """
-    merges_so_far, rows = {}, []
+    merges_so_far, rows = {}, {}
     for number, pair in enumerate([None, *merges]):
         if pair:
             merges_so_far[pair] = merges[pair]
-        ids = encode_bpe(text, merges_so_far)
-        name = "bytes"
+        ids, name = encode_bpe(text, merges_so_far), "bytes"
         sentence = f"Every byte is a piece of its own, which makes {len(ids)} pieces."
         if pair:
             left, right = (visible(decode_bpe([i], merges)) for i in pair)
             name = f"{number}: {left} + {right}"
             sentence = f"Merge {number} joins {left} and {right} wherever they are "
             sentence += f"neighbours: {len(ids)} pieces are left."
-        pieces = [decode_bpe([i], merges) for i in ids]
-        rows.append((name, pieces, [i == merges.get(pair) for i in ids]))
+        rows[name] = [(decode_bpe([i], merges), i == merges.get(pair)) for i in ids]
         yield _draw_merges(rows), sentence
 
 
 def _draw_merges(rows):
     """Draw a row of pieces for each merge, as wide as their bytes are many."""
-    picture = Picture()
-    for k, (name, pieces, is_new) in enumerate(rows):
-        y, x, is_last = 0.1 + 0.38 * k, 1.2, k == len(rows) - 1
-        cell = min(0.3, (WIDTH - 2.1) / sum(map(len, pieces)))
-        picture.note((0.1, y + LINE / 2), name, bold=is_last)
-        place, text = (WIDTH - 0.1, y + LINE / 2), f"{len(pieces)} pieces"
-        picture.note(place, text, align="right", bold=is_last)
-        for piece, new in zip(pieces, is_new):
-            kind, size = (
-                "learned" if len(piece) > 1 else "op",
-                (cell * len(piece), LINE),
-            )
-            picture.block((x, y), "", kind, size=size)
-            if new:
-                picture.grid((x, y), [[""]], owner=[0], lit=0, cell=size[0])
-            for letter in piece:
-                picture.write(x + cell / 2, y + LINE / 2, visible(letter))
-                x += cell
+    picture = Picture(dict.fromkeys(rows, 0.38))
+    picture.label({name: name for name in rows}, bold=[*rows][-1:])
+    for name, pieces in rows.items():
+        x, y = 1.2, picture.rows[name]
+        cell = min(0.3, (WIDTH - 2.1) / sum(len(piece) for piece, _ in pieces))
+        picture.note((WIDTH - 0.1, y), f"{len(pieces)} pieces", align="right")
+        for piece, is_new in pieces:
+            style = {"owner": [0] if is_new else None, "cell": cell * len(piece)}
+            x = picture.grid((x, y - LINE / 2), [[piece]], **style).right[0]
     return picture
 
 
@@ -878,25 +867,18 @@ def ring_all_reduce():
         yield _draw_ring(numbers, is_held, owner, messages), text
 
 
-def _draw_ring(numbers, is_held, owner, messages=()):
-    """Draw four processes, and what each has just sent to the next."""
-    rows = {"name": 0.35, "top": 0.35, "gap": 0.9, "bottom": 0.35, "": 0.4}
-    table, boxes = (
-        Picture(rows, {"left": 2.4, "middle": 1.2, "right": 2.4}),
-        [],
-    )
-    ring = ("top", "left"), ("top", "right"), ("bottom", "right"), ("bottom", "left")
-    for rank, corner in enumerate(ring):
-        style = {"owner": owner[rank][None], "mask": is_held[rank]}
-        box = table.put(*corner, numbers[rank], None, 0.58, **style)
-        y = box.y - 0.15 if corner[0] == "top" else box.bottom[1] + 0.17
-        table.note((box.top[0], y), f"process {rank}", align="center", bold=True)
-        boxes.append(box)
-    for number, start, end in zip(messages, boxes, [*boxes[1:], boxes[0]]):
-        table.wire(start, end, text=f"{number:,}")
-    x, y = table.at("gap", "middle")
-    draw_owners(table, x - 0.5, y, [SUMMED])
-    return table
+def _draw_ring(numbers, is_held, owner, messages=None):
+    """Draw what four processes have, and what each has just sent to the next."""
+    held = {"values": numbers, "owner": owner, "mask": is_held, "cell": 0.7}
+    held |= {"rows": [f"process {rank}" for rank in range(4)], "name": "shares"}
+    line = [held]
+    if messages is not None:
+        goals = [f"to process {(rank + 1) % 4}" for rank in range(4)]
+        sent = {"values": messages[:, None], "name": "sent", "rows": goals}
+        line.append(sent | {"owner": [4] * 4, "cell": 0.7})
+    picture = draw_lines(line)
+    draw_owners(picture, 0.9, 1.7, [SUMMED])
+    return picture
 
 
 LAYER = "x", "query, key, value", "contexts", "output"
@@ -970,9 +952,7 @@ def ring_attention(exponentials, values):
         key = origin[0]
         if turn:
             numbers = {"sum": totals[:, 0], "exp": totals[:, 1]}
-            picture = _draw_keys_in_ring(
-                values, (origin + 1) % size, numbers, moves=True
-            )
+            picture = _draw_keys_in_ring(values, origin, numbers)
             sentence = f"Process 0 passes {names[origin[1]]} on to process 1, and gets "
             yield picture, f"{sentence}{names[key]} from process {size - 1}."
         now = exponentials[ranks, origin]
@@ -998,26 +978,20 @@ RING |= {"now": "computes: exponential", "sum": "a: sum of products"}
 RING |= {"exp": "ℓ: sum of exponentials", "out": "output"}  # rows and their labels
 
 
-def _draw_keys_in_ring(values, origin, numbers, moves=False):
+def _draw_keys_in_ring(values, origin, numbers):
     """Draw a column for each process: what it holds, computes and has added up.
 
     origin: whose key and value each process has
     numbers: dict from a row of `RING` to a number for each process
-    moves: whether keys and values go on
     """
-    rows, size = {"name": 0.3} | dict.fromkeys(RING, 0.52), len(values)
-    picture = Picture(rows, {"": 1.5} | dict.fromkeys(range(size), 5.2 / size))
-    picture.label(RING)
-    pairs = []
-    for rank, key in enumerate(origin.tolist()):
-        picture.head("name", rank, f"process {rank}")
-        pair, style = [f"key {key}", short_number(values[key])], {"owner": [[key] * 2]}
-        pairs.append(picture.put("held", rank, pair, None, 0.58, **style))
-        picture.put("query", rank, [f"query {rank}"], "query", 0.8)
-        for row, by_rank in numbers.items():
-            role = "output" if row == "out" else "score"
-            picture.put(row, rank, [short_number(by_rank[rank])], role, 0.8)
-    if moves:
-        picture.chain(*pairs)
-        picture.wire(pairs[-1], pairs[0], bend=0.1)
-    return picture
+    size = len(values)
+    texts = {row: [*map(short_number, by_rank)] for row, by_rank in numbers.items()}
+    texts["held"] = [f"key {k}, {short_number(values[k])}" for k in origin.tolist()]
+    texts["query"] = [f"query {rank}" for rank in range(size)]
+    owner = torch.full((len(RING), size), -1)
+    owner[0], owner[1] = origin, torch.arange(size)
+    style = {"owner": owner, "cell": 4.8 / size, "rows": RING.values()}
+    style["columns"] = [f"process {rank}" for rank in range(size)]
+    return draw_lines(
+        [{"values": [texts.get(row, [""] * size) for row in RING]} | style]
+    )
