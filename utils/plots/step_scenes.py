@@ -952,7 +952,9 @@ def ring_attention(exponentials, values):
         key = origin[0]
         if turn:
             numbers = {"sum": totals[:, 0], "exp": totals[:, 1]}
-            picture = _draw_keys_in_ring(values, origin, numbers)
+            picture = _draw_keys_in_ring(
+                values, (origin + 1) % size, numbers, moves=True
+            )
             sentence = f"Process 0 passes {names[origin[1]]} on to process 1, and gets "
             yield picture, f"{sentence}{names[key]} from process {size - 1}."
         now = exponentials[ranks, origin]
@@ -978,20 +980,26 @@ RING |= {"now": "computes: exponential", "sum": "a: sum of products"}
 RING |= {"exp": "ℓ: sum of exponentials", "out": "output"}  # rows and their labels
 
 
-def _draw_keys_in_ring(values, origin, numbers):
+def _draw_keys_in_ring(values, origin, numbers, moves=False):
     """Draw a column for each process: what it holds, computes and has added up.
 
     origin: whose key and value each process has
     numbers: dict from a row of `RING` to a number for each process
+    moves: whether keys and values go on
     """
-    size = len(values)
-    texts = {row: [*map(short_number, by_rank)] for row, by_rank in numbers.items()}
-    texts["held"] = [f"key {k}, {short_number(values[k])}" for k in origin.tolist()]
-    texts["query"] = [f"query {rank}" for rank in range(size)]
-    owner = torch.full((len(RING), size), -1)
-    owner[0], owner[1] = origin, torch.arange(size)
-    style = {"owner": owner, "cell": 4.8 / size, "rows": RING.values()}
-    style["columns"] = [f"process {rank}" for rank in range(size)]
-    return draw_lines(
-        [{"values": [texts.get(row, [""] * size) for row in RING]} | style]
-    )
+    rows, size = {"name": 0.3} | dict.fromkeys(RING, 0.52), len(values)
+    picture = Picture(rows, {"": 1.5} | dict.fromkeys(range(size), 5.2 / size))
+    picture.label(RING)
+    pairs = []
+    for rank, key in enumerate(origin.tolist()):
+        picture.head("name", rank, f"process {rank}")
+        pair, style = [f"key {key}", short_number(values[key])], {"owner": [[key] * 2]}
+        pairs.append(picture.put("held", rank, pair, None, 0.58, **style))
+        picture.put("query", rank, [f"query {rank}"], "query", 0.8)
+        for row, by_rank in numbers.items():
+            role = "output" if row == "out" else "score"
+            picture.put(row, rank, [short_number(by_rank[rank])], role, 0.8)
+    if moves:
+        picture.chain(*pairs)
+        picture.wire(pairs[-1], pairs[0], bend=0.1)
+    return picture
