@@ -317,7 +317,7 @@ def lines(
     log_x, log_y: logarithmic axes
     reference: dict from a name to a height, drawn as dashed lines
     marks: dict from a name to a place across, drawn as dashed upright lines, or to
-        a pair (place, text), which gets a number; the text is below
+        a pair (place, text) with a text for the legend
     smooth: width of a moving average; the values themselves stay, faint
     thin: dict from a name in `series` to more lines, drawn thin in its colour
     ylim: (bottom, top)
@@ -339,7 +339,14 @@ def lines(
     are_pairs = all(len(mark) == 2 for mark in samples.values())
     require.that(are_pairs, "marks as places, or as pairs (place, text)", samples)
     marks = {k: mark for k, mark in (marks or {}).items() if k not in samples}
-    fig, ax = _axes_above_samples(3.3, samples, log_x)
+    names = [*series, *(reference or {}), *marks]
+    places = {}  # of the samples, by the texts in the legend
+    for name, (place, text) in samples.items():
+        text = f"{name}: {visible(text)}".replace("↵", "↵ ")
+        places[wrap(text, theme.WIDTH - 1.0)] = place
+    entries = "\n".join(names + [*places]) if samples else ""
+    fig = new_figure(3.3 + 0.17 * entries.count("\n"), "constrained")
+    ax = fig.subplots()
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
     for i, (name, values) in enumerate(series.items()):
@@ -359,7 +366,7 @@ def lines(
             y, at = np.convolve(y, np.ones(smooth) / smooth, "valid"), at[smooth - 1 :]
         _draw_line(ax, i, name, at, y)
     _draw_references(ax.axhline, reference, log_y)
-    _draw_references(ax.axvline, marks, log_x)
+    _draw_references(ax.axvline, marks | places, log_x)
     ax.set_ylim(_two_numbers("ylim", ylim, log_y))
     for axis, is_log in ((ax.xaxis, log_x), (ax.yaxis, log_y)):
         if is_log:
@@ -370,13 +377,9 @@ def lines(
     elif not log_x:
         ax.xaxis.get_major_locator().set_params(integer=True)
     ax.grid(axis="y")
-    names = [*series, *(reference or {}), *marks]
-    columns = int((theme.WIDTH - 0.4) / (max(map(text_width, names)) + 0.65))
-    if samples:
-        style = {"frameon": True, "edgecolor": "none", "framealpha": 1}
-        ax.legend(loc="upper right", bbox_to_anchor=(1, 0.93), **style)
-    else:
-        fig.legend(loc="outside lower center", ncols=max(1, columns))
+    widest = max(map(text_width, names + [*places]))
+    columns = int((theme.WIDTH - 0.4) / (widest + 0.65))
+    fig.legend(loc="outside lower center", ncols=max(1, columns))
     parts = {"Across": xlabel, "Up": ylabel, "Lines": names}
     require.that(not parts.keys() & samples, f"marks not named {[*parts]}", [*samples])
     parts |= {name: " ".join(text.split()) for name, (_, text) in samples.items()}
@@ -402,30 +405,6 @@ def _label_log_axis(axis):
     axis.set_major_locator(LogLocator(subs=ticks))
     axis.set_major_formatter("{x:,.9g}")
     axis.set_minor_formatter("")
-
-
-def _axes_above_samples(height, samples, log_x):
-    """Return a figure and axes `height` inches high, with numbered texts below them."""
-    texts = [visible(text).replace("↵", "↵ ") for _, text in samples.values()]
-    texts = [wrap(text, theme.WIDTH - 1.2) for text in texts]
-    heights = [0.17 * (text.count("\n") + 1) + 0.1 for text in texts]
-    fig = new_figure(height + sum(heights), "constrained")
-    if not samples:
-        return fig, fig.subplots()
-    above, below = fig.subfigures(2, 1, height_ratios=[height, sum(heights)])
-    ax, disc = above.subplots(), {"boxstyle": "circle", "facecolor": "black"}
-    number = {"color": "white", "weight": "bold", "ha": "center", "bbox": disc}
-    for i, (name, (place, _)) in enumerate(samples.items()):
-        place = float(to_finite(place, name, log=log_x))
-        ax.axvline(place, color=theme.GREY, linestyle=":", linewidth=1)
-        at = {"xycoords": ("data", "axes fraction"), "va": "center"}
-        ax.annotate(str(i + 1), (place, 1), **at, **number)
-        y = 1 - (sum(heights[:i]) + 0.05) / sum(heights)
-        style = {"va": "top", "parse_math": False}
-        below.text(0.15 / theme.WIDTH, y, str(i + 1), **number, va="top")
-        below.text(0.35 / theme.WIDTH, y, name, weight="bold", **style)
-        below.text(1.15 / theme.WIDTH, y, texts[i], **style)
-    return fig, ax
 
 
 # --- points -----------------------------------------------------------------------

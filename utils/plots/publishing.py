@@ -41,25 +41,19 @@ def expect_dict(what, values):
 def to_array(values, what, ndim=None):
     """Return a NumPy copy of a tensor, an array or nested lists of numbers."""
     try:
-        if isinstance(values, list | tuple) and any(map(torch.is_tensor, values)):
-            values = torch.stack([_to_tensor(v) for v in values])
-        values = _to_tensor(values).detach().cpu()
-    except (RuntimeError, TypeError, ValueError):
+        array = np.array(_to_lists(values), dtype=float)
+    except (TypeError, ValueError):
         require.refuse("numbers, in rows of one length", f"{values!r:.80}", where=what)
-    require.that(not values.is_complex(), "real numbers", values.dtype, where=what)
-    array = values.double().numpy()
     if ndim is not None:
         require.that(array.ndim == ndim, f"{ndim} axes", array.shape, where=what)
     require.that(array.size, "one number or more", array.shape, where=what)
     return array
 
 
-def _to_tensor(values):
-    """Return a tensor; Python's numbers keep their 64 bits."""
-    tensor = torch.as_tensor(values)
-    if not (hasattr(values, "dtype") or tensor.is_complex()):
-        tensor = torch.as_tensor(values, dtype=torch.float64)
-    return tensor
+def _to_lists(values):
+    """Return lists without tensors and arrays in them."""
+    values = values.tolist() if hasattr(values, "tolist") else values
+    return [*map(_to_lists, values)] if isinstance(values, list | tuple) else values
 
 
 def to_finite(values, what, ndim=0, log=None):

@@ -180,14 +180,13 @@ def text_to_ids(picture, words, ids, merges: dict):
 # --- 03 and on: who looks at whom -------------------------------------------------
 
 
-def draw_looks(picture, lines, positions, weights, *, is_flat=False):
+def draw_looks(picture, lines, positions, weights):
     """Draw sentences with blue arrows from one word to those it looks at.
 
     lines: sentences, as lists of words; those that differ are bold, if they are few
     positions: of the word that looks, one for each line
     weights: a row for each line, one number a word; arrows from 0.05 on, and the word
         with the largest is green if that is above 0.3
-    is_flat: whether arrows may cross, so that all lines keep their place
     """
     changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
     changed = changed if 2 * len(changed) < len(lines[0]) else []
@@ -196,15 +195,13 @@ def draw_looks(picture, lines, positions, weights, *, is_flat=False):
     for words, position, row_ in rows:
         roles = {row_.argmax(): "key"} if row_.max() > 0.3 else {}
         roles[position] = "query"
-        boxes, lowest = _draw_sentence(picture, y, words, roles, changed), 0
+        boxes = _draw_sentence(picture, y, words, roles, changed)
         start = boxes[position]
         for j in sorted(range(len(words)), key=lambda j: abs(j - position)):
             weight, text = row_[j], format_number(row_[j])
             if j != position:
                 nearer = row_[min(j, position) + 1 : max(j, position)] >= THINNEST
-                bend = 0.08 + 0.02 * abs(j - position)
-                bend += 0.16 * nearer.sum() * (not is_flat)
-                lowest = max(lowest, bend * (weight >= THINNEST))
+                bend = 0.08 + 0.02 * abs(j - position) + 0.16 * min(2, nearer.sum())
                 style = {"weight": weight, "bend": bend, "text": text}
                 picture.wire(start, boxes[j], "weight", **style)
             elif weight >= THINNEST:  # a loop above the word
@@ -212,7 +209,7 @@ def draw_looks(picture, lines, positions, weights, *, is_flat=False):
                 ends = [replace(start, x=x + side, width=0) for side in (-0.17, 0.17)]
                 picture.wire(*ends, "weight", weight=weight, bend=-0.2)
                 picture.note((x, top - 0.3), text, "weight", align="center")
-        y += max(height, 0.35 + lowest)
+        y += height
 
 
 looks = scene(draw_looks)
@@ -480,7 +477,8 @@ def gpt(picture, words, predictions):
             start = norm.right[0] - 0.1, norm.y
             picture.wire(start, (x + 0.13, 4.1), "value", weight=0.1)
         for y in (3.7, 2.3):
-            stream = _draw_addition(picture, stream, x, y)
+            below, stream = stream, picture.sign((x, y), "+")
+            picture.wire(below.top, stream.bottom, "x")
         norm = picture.block((x - 0.31, 0.97), "norm", size=(0.62, 0.27))
         picture.wire(stream.top, norm.bottom, "x")
         place = x - num_logits * cell / 2, 0.45
@@ -490,13 +488,6 @@ def gpt(picture, words, predictions):
     for y, name in ((0.15, "next"), (0.58, "logits"), (low, "embedding")):
         picture.note((0.05, y), name)
     picture.wire((0.35, low - 0.15), (0.35, 0.75), dashed=True, text="one table")
-
-
-def _draw_addition(picture, stream, x, y):
-    """Draw a + into which a stream leads."""
-    plus = picture.sign((x, y), "+")
-    picture.wire(stream.top, plus.bottom, "x")
-    return plus
 
 
 def _draw_sublayer(picture, x, y, part):

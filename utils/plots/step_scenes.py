@@ -48,13 +48,6 @@ def _rotated(vector, angle):
     return torch.tensor([[cos, -sin], [sin, cos]]) @ vector
 
 
-def _draw_softmax(table, columns, width):
-    """Draw a softmax over columns of this width, in the row of this name."""
-    (left, y), (right, _) = (table.at("softmax", columns[i]) for i in (0, -1))
-    place, size = (left - width / 2, y - 0.13), (right - left + width, 0.26)
-    table.block(place, "softmax", size=size)
-
-
 # --- 01 ---------------------------------------------------------------------------
 
 
@@ -185,7 +178,8 @@ def _draw_attention(names, followed, vectors, roles, labels, compared, mixed):
     start, scores = put("query", followed, query, asks), keys @ query
     parts = scores.softmax(dim=0)[:, None] * values
     if mixed is not None:
-        _draw_softmax(picture, range(len(names)), width - 0.3)
+        place, size = (1.2, picture.rows["softmax"] - 0.13), (WIDTH - 1.45, 0.26)
+        picture.block(place, "softmax", size=size)
     if mixed:
         end = put("context", followed, parts[:mixed].sum(dim=0), output, lit=0)
     for j, name in enumerate(names):
@@ -318,7 +312,7 @@ def learning(lines, stages):
     for text, weights in stages:
         picture = Picture()
         last = [len(words) - 1 for words in lines]
-        draw_looks(picture, lines, last, weights, is_flat=True)
+        draw_looks(picture, lines, last, weights)
         yield picture, text
 
 
