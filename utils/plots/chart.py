@@ -472,7 +472,7 @@ def scatter(
     labels: dict from a text to the (x, y) that it names; the text is at the left
     offsets: dict from a text in `labels` to its distance from (x, y), in points
         to the right and up, if it isn't at the left
-    log_x: a logarithmic axis with a tick at each x
+    log_x: a logarithmic axis
     joined: the names of groups whose marks are joined by a line
     ylim: (bottom, top)
 
@@ -509,9 +509,7 @@ Labels: head 1.
         at = _two_numbers(text, at)
         ax.annotate(text, at, (right, up), size=theme.SMALLEST, **style)
     if log_x:
-        ticks = sorted({float(x) for pair in groups.values() for x in pair[0]})
-        ax.set_xticks(ticks, [f"{x:,.9g}" for x in ticks])
-        ax.set_xticks([], minor=True)
+        _label_log_axis(ax.xaxis)
     ax.set_ylim(_two_numbers("ylim", ylim))
     ax.grid()
     ax.set_axisbelow(True)

@@ -539,28 +539,27 @@ def latent_scores(picture, latent: Tensor, W_uk: Tensor, query: Tensor):
     The shapes are (d_c,), (d_c, d_k) and (d_k,).
     """
     key, absorbed = latent @ W_uk, query @ W_uk.mT
-    size, cell = (0.75, 0.36), min(0.48, 1.55 / len(latent))
-    ground = Box(0.2, 0.43, cell * len(latent), 1.32 + LINE)
+    cell, size = min(0.48, 1.55 / len(latent)), (0.75, 0.36)
+    widths = cell * len(latent), size[0], cell * len(latent), size[0], cell * len(query)
+    picture.lay_out({0: 1.1, 1: 1.1}, dict(enumerate(widths)))
+    x, y = picture.at(0, 0)
+    ground = Box(x - widths[0] / 2, y - 0.35, widths[0], 1.45 + LINE / 2)
     picture.shelf(ground, "cached", "cached")
-
-    def draw(x, y, role, numbers, name=""):
-        return picture.grid((x, y), numbers, role, name or role, cell=cell)
-
-    for y, x in ((0.65, 4.95), (1.75, 2.15)):  # of the product
-        cached, asks = draw(0.2, y, "x", latent, "latent"), draw(5.8, y, "query", query)
-        dot = picture.sign((x, y + LINE / 2), "·", "score")
-        if y < 1:
-            block = picture.block((2.1, y - 0.04), "W_uk", "learned", size=size)
-            picture.chain(cached, block, draw(3.3, y, "key", key), dot)
-            picture.wire(asks, dot)
-        else:
-            block = picture.block((4.55, y - 0.04), "W_ukᵀ", "learned", size=size)
-            between = draw(2.65, y, "query", absorbed, "absorbed query")
-            picture.chain(asks, block, between, dot)
-            picture.wire(cached, dot)
-        score = format_number(query @ key if y < 1 else absorbed @ latent)
-        style = {"align": "center", "bold": True}
-        picture.note((x, y + LINE / 2 + 0.27), score, "score", **style)
+    ways = ("W_uk", "key", "key", key), ("W_ukᵀ", "absorbed query", "query", absorbed)
+    for i, (matrix, name, role, product) in enumerate(ways):
+        cached = picture.put(i, 0, latent, "x", cell, "latent")
+        asks = picture.put(i, 4, query, "query", cell, "query")
+        start, other = (asks, cached) if i else (cached, asks)
+        dot = picture.sign(picture.at(i, 1 if i else 3), "·", "score")
+        x, y = picture.at(i, 3 if i else 1)
+        place = x - size[0] / 2, y - size[1] / 2
+        block = picture.block(place, matrix, "learned", size=size)
+        between = picture.put(i, 2, product, role, cell, name)
+        picture.chain(start, block, between, dot)
+        picture.wire(other, dot)
+        score = format_number(product @ (latent if i else query))
+        at, style = (dot.middle[0], y + 0.27), {"align": "center", "bold": True}
+        picture.note(at, score, "score", **style)
 
 
 # --- 12 ---------------------------------------------------------------------------

@@ -668,9 +668,6 @@ def read_per_step(names, keys: Tensor, values: Tensor, latent: Tensor):
     names = to_names(names, len(latent), "names")
     own, width = keys.shape[-1] + values.shape[-1], latent.shape[-1]
     shared, narrow = len(latent) * own, len(latent) * width  # numbers of all tokens
-    heads = [[("key", k), ("value", v)] for k, v in zip(keys, values)]
-    apart, middle = [*zip(READERS, heads)], sum(READERS) / 2
-    one_head, one_latent = [(middle, heads[0])], [(middle, [("latent", latent)])]
     texts = (
         f"Two heads with their own keys and values cache {2 * own} numbers per token.",
         f"Head 0 reads its own: {own} numbers for each of {len(names)} tokens.",
@@ -680,40 +677,34 @@ def read_per_step(names, keys: Tensor, values: Tensor, latent: Tensor):
         f"A latent: both read {width} numbers per token, {narrow} in all, and compute "
         "their own keys and values.",
     )
+
+    def pair(head, column):
+        return [("key", column, keys[head]), ("value", column, values[head])]
+
+    apart, one_latent = pair(0, 0) + pair(1, 1), [("latent", "both", latent)]
     # What is cached and where, and how many heads read it.
-    states = (apart, 0), (apart, 1), (apart, 2), (one_head, 2), (one_latent, 2)
+    states = (apart, 0), (apart, 1), (apart, 2), (pair(0, "both"), 2), (one_latent, 2)
+    rows, columns = {"query": 0.8, "key": 1.6, "value": 1.2}, {0: 2, "both": 2, 1: 2}
     for (cached, num_readers), text in zip(states, texts):
-        picture = Picture()
-        tops = [_draw_cached(picture, x, parts, names) for x, parts in cached]
-        for head, x in enumerate(READERS):
-            at, size = (x - 0.75, 0.15), (1.5, 0.32)
-            start = picture.block(at, f"query of head {head}", "query", size=size)
-            goal = tops[min(head, len(tops) - 1)]
+        picture, goals = Picture(rows, columns), {}
+        for name, column, numbers in cached:
+            row, role = ("value", "x") if name == "latent" else (name, name)
+            style = {"name": f"cached {name}", "rows": names}
+            box = picture.put(row, column, numbers, role, 0.42, **style)
+            goals.setdefault(column, (box.top[0], box.y - 0.25))
+        for head in (0, 1):
+            query = [f"query of head {head}"]
+            start = picture.put("query", head, query, "query", 1.5)
+            goal = goals.get(head, goals.get("both"))
             if cached is one_latent:
-                at, name = (x - 0.75, 0.85), f"key, value of {head}"
-                computed = picture.block(at, name, "key", size=size)
+                computed = picture.put(
+                    "key", head, [f"key, value of {head}"], "key", 1.5
+                )
                 picture.wire(start, computed, "query")
                 picture.wire(goal, computed.bottom, "key")
             elif head < num_readers:
                 picture.wire(start.bottom, goal, "query")
         yield picture, text
-
-
-READERS = 1.95, 5.15  # where the two queries are, in inches
-
-
-def _draw_cached(picture, middle, parts, names):
-    """Draw what is cached, a row per token, on its ground; return its upper middle."""
-    count = sum(numbers.shape[-1] for _, numbers in parts)
-    x, y, boxes = middle - 0.21 * count - 0.06 * (len(parts) - 1), 2.05, []
-    for name, numbers in parts:
-        style = {"cell": 0.42, "rows": None if boxes else names}
-        role = "x" if name == "latent" else name
-        boxes.append(picture.grid((x, y), numbers, role, name, **style))
-        x += boxes[-1].width + 0.12
-    first, width = boxes[0], boxes[-1].right[0] - boxes[0].x
-    ground = Box(first.x, y - 0.2, width, first.height + 0.2)
-    return middle, picture.shelf(ground, "cached", "cached").y
 
 
 # --- 12 ---------------------------------------------------------------------------
