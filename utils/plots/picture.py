@@ -115,7 +115,7 @@ class Picture:
         """Return the middle of a place."""
         return self.columns[column], self.rows[row]
 
-    def put(self, row, column, values, role=None, cell=None, name=" ", **style) -> Box:
+    def put(self, row, column, values, role=None, cell=None, name="", **style) -> Box:
         """Draw a grid in the middle of a place; see `grid`."""
         style |= {"cell": cell, "centred": True}
         return self.grid(self.at(row, column), values, role, name, **style)

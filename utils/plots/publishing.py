@@ -143,12 +143,8 @@ def wrap(text, width, size=LABEL, weight="normal"):
 def describe(kind, title, *sentences):
     """Return the text that stands for a picture: its kind, its title and sentences."""
     require.that(isinstance(title, str) and title, "title as a text", repr(title))
-    return " ".join(map(end_sentence, [f"{kind}: {title}", *sentences]))
-
-
-def end_sentence(text):
-    """Return the text with a full stop, if it has no mark at its end."""
-    return text if text[-1] in ".!?" else f"{text}."
+    texts = f"{kind}: {title}", *sentences
+    return " ".join(text if text[-1] in ".!?" else f"{text}." for text in texts)
 
 
 # --- figures ----------------------------------------------------------------------

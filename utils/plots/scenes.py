@@ -293,20 +293,17 @@ def draw_attention(picture, left, width, words, followed, vectors):
         picture.wire(value.bottom, context, "x", weight=share, turn=x)
 
 
-MIDDLES = [1.05 + (j + 0.5) * (WIDTH - 1.15) / 3 for j in range(3)]  # of three columns
-
-
 @scene
 def attention_and_mlps(picture, words):
     """Draw attention between three words and those that follow, and an MLP for each."""
-    ends = [*words[1:], "."]
-    for j, x in enumerate(MIDDLES):
+    ends, middles = [*words[1:], "."], [1.05 + (j + 0.5) * 5.75 / 3 for j in range(3)]
+    for j, x in enumerate(middles):
         start, end = picture.word((x, 0.2), words[j]), picture.word((x, 2.85), ends[j])
         alone = picture.block((x - 0.3, 1.95), "MLP", size=(0.6, 0.3))
         picture.wire(start.bottom, (x, 0.85), "x")
         picture.wire((x, 1.6), alone.top, "x")
         picture.wire(alone.bottom, end.top, "x")
-        for goal in MIDDLES[j:]:
+        for goal in middles[j:]:
             picture.wire((x, 0.85), (goal, 1.6), "value")
     picture.shelf(Box(0.1, 0.85, 6.7, 0.65), "attention", "memory")
     for y, name in ((0.2, "words"), (2.85, "next word")):
@@ -783,18 +780,14 @@ def who_holds(picture, *stages):
         lacks. Owners are 0 or 1 for a process, 4 for both, 5 for what is complete,
         and broadcast to the array.
     """
-    grids, widths, sentences = {}, {"": 0.0}, []
+    grids, widths, sentences = {}, {"": 0.0}, [*stages]
     for i, stage in enumerate(stages):
         if isinstance(stage, str):
             widths[i] = text_width(stage) * stage.endswith("→")
-            sentences.append(stage)
-            continue
-        name, (texts, owners) = stage[0], _grid_texts(*stage[1:])
-        cell = max(0.33, 0.14 + max(map(text_width, texts.flat)))
-        grids[i], widths[i] = (texts, owners, cell), cell * texts.shape[2]
-        rows = [[" ".join(v or "hidden" for v in row) for row in t] for t in texts]
-        lines = [f"process {rank} {' / '.join(row)}" for rank, row in enumerate(rows)]
-        sentences.append(f"{name}: {'; '.join(lines)}")
+        else:
+            texts, owners = _grid_texts(*stage[1:])
+            cell = max(0.33, 0.14 + max(map(text_width, texts.flat)))
+            grids[i], widths[i] = (texts, owners, cell), cell * texts.shape[2]
     height = 0.6 + LINE * max(texts.shape[1] for texts, _, _ in grids.values())
     rows = {"name": 0.3, 0: height, "link": 0.6, 1: height, "": 0.2, "legend": LINE}
     picture.lay_out(rows, widths)
@@ -807,6 +800,8 @@ def who_holds(picture, *stages):
         for rank, (text, owner) in enumerate(zip(texts, owners)):
             style = {"owner": owner, "mask": owner >= 0, "cell": cell}
             boxes[rank, i] = picture.put(rank, i, text.tolist(), **style)
+        first, second = picture.sentences[-2:]
+        sentences[i] = f"{stages[i][0]}: process 0 {first}; process 1 {second}"
     for i, stage in enumerate(stages):
         if isinstance(stage, str):
             _draw_link(picture, i, stage, boxes)

@@ -480,38 +480,35 @@ def split_and_merge():
     as_lines, as_parts = (both[:, None], [" "], tokens), (parts, tokens, heads)
     wrong_split = both.view(2, 2, 3, 2), heads, rows
     wrong_merge = copied.view(2, 1, 3, 4), [" "], rows
-    states = [  # in memory, in the picture, the call, and what it does
-        (memory, None, "", MEMORY),
-        (memory, as_lines, "view(3, 4)", "cuts the row after every 4 numbers."),
-        (memory, wrong_split, "view(2, 3, 2) alone", WRONG_SPLIT),
-        (
-            memory,
-            as_parts,
-            "view(3, 2, 2)",
-            "instead cuts each token: a part per head.",
-        ),
-        (memory, (by_head, heads, tokens), "transpose(0, 1)", GATHERED),
-        (copied, wrong_merge, "reshape(3, 4) alone", WRONG_MERGE),
-        (memory, as_parts, "transpose(0, 1)", "instead puts a token's parts together."),
-        (memory, as_lines, "reshape(3, 4)", "then lays them side by side, as before."),
+    states = [  # in memory, in the picture, and a call with what it does
+        (memory, None, "Memory is one row of 12 numbers, here 4 for each of 3 tokens."),
+        (memory, as_lines, "view(3, 4) cuts the row after every 4 numbers."),
+        (memory, wrong_split, WRONG_SPLIT),
+        (memory, as_parts, "view(3, 2, 2) instead cuts each token: a part per head."),
+        (memory, (by_head, heads, tokens), GATHERED),
+        (copied, wrong_merge, WRONG_MERGE),
+        (memory, as_parts, "transpose(0, 1) instead puts a token's parts together."),
+        (memory, as_lines, "reshape(3, 4) then lays them side by side, as before."),
     ]
-    for (values, owners), drawn, call, sentence in states:
+    for (values, owners), drawn, text in states:
         lines = [[{"values": values, "owner": owners, "name": "memory"}]]
         if drawn:
             matrices, titles, labels = drawn
-            parts = [
-                {"values": values, "owner": owners, "name": name, "rows": labels}
-                for (values, owners), name in zip(matrices.transpose(0, 1), titles)
-            ]
-            mark = "✗ " if call.endswith("alone") else ""
-            lines.append([f"{mark}{call} →", *parts])
-        yield draw_lines(*lines), f"{call} {sentence}".strip()
+            mark, call = "✗ " * (" alone " in text), text.partition(")")[0]
+            lines.append([f"{mark}{call}) →"])
+            for (values, owners), name in zip(matrices.transpose(0, 1), titles):
+                grid = {"values": values, "owner": owners, "name": name}
+                lines[1].append(grid | {"rows": labels})
+        yield draw_lines(*lines), text
 
 
-MEMORY = "Memory is one row of 12 numbers, here 4 for each of 3 tokens."
-WRONG_SPLIT = "cuts the row in its order: head 0 gets all of token 0."
-GATHERED = "puts the parts of one head together."
-WRONG_MERGE = "copies head after head, so a row mixes several tokens."
+WRONG_SPLIT = (
+    "view(2, 3, 2) alone cuts the row in its order: head 0 gets all of token 0."
+)
+GATHERED = "transpose(0, 1) puts the parts of one head together."
+WRONG_MERGE = (
+    "reshape(3, 4) alone copies head after head, so a row mixes several tokens."
+)
 
 
 # --- 08 ---------------------------------------------------------------------------
