@@ -233,14 +233,15 @@ class Picture:
         self._add_sentence(f"Word: {text}" + (" (followed)" if lit else ""))
         return box
 
-    def block(self, at: tuple, text: str, kind="op", *, size=None) -> Box:
-        """Draw a box that something is done in, its upper left corner at `at`.
+    def block(self, at, text, kind="op", *, size=None, centred=False) -> Box:
+        """Draw a box that something is done in, with its corner or middle as a `grid`.
 
         `kind` is "op", "learned" (a matrix, grey) or a role; `size` is in inches.
         """
         kinds = theme.Known({"op": "white", "learned": theme.LEARNED} | theme.FILL)
         lines = text.count("\n") + 1
         width, height = size or (text_width(text, NAME) + 0.24, 0.2 + 0.17 * lines)
+        at = (at[0] - width / 2, at[1] - height / 2) if centred else at
         box = Box(*at, width, height, text.replace("\n", " "))
         style = {"facecolor": kinds[kind], "edgecolor": INK.get(kind, INK[None])}
         self._add_box(box, min(0.07, width / 2), linewidth=1.1, **style)

@@ -237,21 +237,23 @@ def both_ways(picture, words, vectors, W_query: Tensor, W_key: Tensor):
     words, vectors: two of each; a vector has three numbers
     W_query, W_key: (3, 1), so that a query and a key are one number
     """
-    for y, (i, j) in ((0.4, (0, 1)), (1.5, (1, 0))):
-        dot = picture.sign((3.45, y + LINE / 2), "·", "score")
-        sides = (  # the places of the word, its matrix and its query or key
-            (i, W_query, "query", (0.15, 1.62, 2.65)),
-            (j, W_key, "key", (5.49, 4.5, 3.83)),
-        )
-        for word, W, role, (x, middle, near) in sides:
-            start = picture.grid((x, y), vectors[word], "x", words[word], cell=0.42)
-            place, size = (middle, y - 0.05), (0.78, 0.38)
-            block = picture.block(place, f"W_{role}", "learned", size=size)
-            end = picture.grid((near, y), vectors[word] @ W, role, role, cell=0.42)
+    columns = {0: 1.26, "W_query": 0.8, "query": 0.42, "·": 0.3, "key": 0.42}
+    picture.lay_out({0: 1.1, 1: 1.1}, columns | {"W_key": 0.8, 1: 1.26})
+    for row_, pair in enumerate(((0, 1), (1, 0))):
+        dot, product = picture.sign(picture.at(row_, "·"), "·", "score"), 1
+        parts = zip(pair, (W_query, W_key), ("query", "key"))
+        for side, (word, W, role) in enumerate(parts):
+            vector, name = vectors[word], f"W_{role}"
+            start = picture.put(row_, side, vector, "x", 0.42, words[word])
+            block = picture.block(picture.at(row_, name), name, "learned", centred=True)
+            end = picture.put(row_, role, vector @ W, role, 0.42, role)
             picture.chain(start, block, end, dot)
-        score = (vectors[i] @ W_query) @ (vectors[j] @ W_key)
-        style = {"align": "center", "bold": True}
-        picture.note((3.45, y + 0.47), f"score {score:.0f}", "score", **style)
+            product = product * (vector @ W)
+        at, style = (
+            (dot.middle[0], dot.bottom[1] + 0.2),
+            {"align": "center", "bold": True},
+        )
+        picture.note(at, f"score {product.item():.0f}", "score", **style)
 
 
 # --- 03 to 06 ---------------------------------------------------------------------
@@ -505,23 +507,23 @@ def stream(picture, states, reads):
     states: (2, D) each: the tokens before attention, between, and after the MLP
     reads: their normalised vectors, as attention reads them, and as the MLP does
     """
-    names, y = ("x", "+ attention", "+ MLP"), 2.3
-    boxes = [
-        picture.grid((0.53 + 2.42 * i, 0.35), _tenths(state), "x", name, cell=0.38)
-        for i, (state, name) in enumerate(zip(states, names))
-    ]
-    changes = [after - before for before, after in zip(states, states[1:])]
-    parts = zip(boxes, boxes[1:], reads, changes, ("attention", "MLP"))
-    for before, after, read, change, part in parts:
-        plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
+    names = "x", "+ attention", "+ MLP"
+    columns = {"": 0.35, "x": 1.36, 0: 0, "+ attention": 1.36, 1: 0, "+ MLP": 1.36}
+    picture.lay_out({"state": 1.0, "change": 1.0, "norm": 0.9}, columns)
+
+    def draw(row_, column, numbers, name=""):
+        return picture.put(row_, column, _tenths(numbers), "x", 0.34, name)
+
+    boxes = [draw("state", name, state, name) for name, state in zip(names, states)]
+    for i, part in enumerate(("attention", "MLP")):
+        before, after = boxes[i : i + 2]
+        plus = picture.sign(picture.at("state", i), "+")
         picture.chain(before, plus, after)
-        norm = picture.grid((before.x, y), _tenths(read), "x", "norm", cell=0.38)
-        picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
-        at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
-        work = picture.block(at, part, size=(0.72, 0.38))
-        at = plus.middle[0] - 0.76, 1.25
-        returned = picture.grid(at, _tenths(change), "x", cell=0.38)
-        picture.chain(norm, work, returned, plus)
+        norm, at = draw("norm", names[i], reads[i], "norm"), picture.at("norm", i)
+        picture.wire(before.bottom, (norm.top[0], norm.y - 0.24), "x")
+        work = picture.block(at, part, size=(0.72, 0.38), centred=True)
+        change = draw("change", i, states[i + 1] - states[i])
+        picture.chain(norm, work, change, plus)
     for i, text in enumerate(("first", "second")):
         picture.note((0.03, boxes[0].row(i).middle[1]), text)
 
@@ -548,14 +550,13 @@ def latent_scores(picture, latent: Tensor, W_uk: Tensor, query: Tensor):
         asks = picture.put(i, 4, query, "query", cell, "query")
         start, other = (asks, cached) if i else (cached, asks)
         dot = picture.sign(picture.at(i, 1 if i else 3), "·", "score")
-        x, y = picture.at(i, 3 if i else 1)
-        place = x - size[0] / 2, y - size[1] / 2
-        block = picture.block(place, matrix, "learned", size=size)
+        at = picture.at(i, 3 if i else 1)
+        block = picture.block(at, matrix, "learned", size=size, centred=True)
         between = picture.put(i, 2, product, role, cell, name)
         picture.chain(start, block, between, dot)
         picture.wire(other, dot)
         score = format_number(product @ (latent if i else query))
-        at, style = (dot.middle[0], y + 0.27), {"align": "center", "bold": True}
+        at, style = (dot.middle[0], at[1] + 0.27), {"align": "center", "bold": True}
         picture.note(at, score, "score", **style)
 
 
@@ -594,44 +595,38 @@ def state_and_cache(
 ):
     """Draw tokens written into one matrix, a query of it, and a cache that grows.
 
-    names: T of them; keys: (T, d_k); values: (T, d_v); query: (d_k,)
+    names: two of them; keys: (2, d_k); values: (2, d_v); query: (d_k,)
     columns: d_v names
     """
     state = keys.mT @ values
-    middle = 0.32 + 0.6 * len(names)
-
-    def draw(x, y, numbers, role, name="", **style):
-        return picture.grid((x, y), numbers, role, name, cell=0.42, **style)
-
-    plus = picture.sign((3.85, middle), "+", "value")
+    widths = {"": 0.35, "key": 0.42, "×": 0.24, "value": 0.84, "=": 0.24, "part": 0.84}
+    widths |= {"+": 0.24, "state": 0.84, "gap": 0, "keys": 0.6, "values": 0.6}
+    rows = {"query": 0.6, 0: 0.75, "state": 0.4, 1: 0.75, "output": 0.6}
+    picture.lay_out(rows, widths)
+    plus = picture.sign(picture.at("state", "+"), "+", "value")
     for i, (name, key, value) in enumerate(zip(names, keys, values)):
-        y = 0.55 + 1.2 * i
-        left = draw(0.65, y, key[:, None], "key", "key")
-        y_middle = left.middle[1]
-        picture.note((0.05, y_middle), name, bold=True)
-        picture.sign((1.3, y_middle), "×")
-        draw(1.55, y_middle - LINE / 2, value, "value", "value", columns=columns)
-        picture.sign((2.55, y_middle), "=")
-        part = draw(2.7, y, torch.outer(key, value), "value")
-        picture.wire(part, plus, turn=3.85)
-    box = draw(4.3, middle - len(state) * LINE / 2, state, "value")
-    ground = picture.shelf(replace(box, y=box.y - 0.02), "state M", "memory")
+        picture.put(i, "key", key[:, None], "key", 0.42, "key")
+        picture.label({i: name}, bold=[i])
+        picture.sign(picture.at(i, "×"), "×")
+        picture.put(i, "value", value, "value", 0.42, "value", columns=columns)
+        picture.sign(picture.at(i, "="), "=")
+        part = picture.put(i, "part", torch.outer(key, value), "value", 0.42)
+        picture.wire(part, plus, turn=plus.middle[0])
+    box = picture.put("state", "state", state, "value", 0.42)
+    ground = picture.shelf(box, "state M", "memory")
     picture.wire(plus, box)
-    start = draw(4.3, 0.25, query, "query", "query")
-    x, low = box.top[0], ground.y + ground.height
-    picture.wire(start.bottom, (x, ground.y), "query")
-    draw(4.3, low + 0.55, query @ state, "output", "query M")
-    picture.wire((x, low), (x, low + 0.31), "value")
-    boxes = [
-        picture.grid((x, 0.75 + 0.4 * i), vector, role, cell=0.3)
-        for i, pair in enumerate(zip(keys, values))
-        for x, role, vector in zip((5.55, 6.2), ("key", "value"), pair)
-    ]
-    end = boxes[-1].bottom[1]
-    width = boxes[-1].right[0] - 5.55
-    picture.shelf(Box(5.55, 0.6, width, end - 0.6), "a cache", "cached")
-    at = 6.17, end + 0.4
-    picture.note(at, "one more key and\none more value\nper token", align="center")
+    start = picture.put("query", "state", query, "query", 0.42, "query")
+    picture.wire(start.bottom, ground.top, "query")
+    end = picture.put("output", "state", query @ state, "output", 0.42, "query M")
+    picture.wire(ground.bottom, (end.top[0], end.y - 0.24), "value")
+    for i, (key, value) in enumerate(zip(keys, values)):
+        first = picture.put(i, "keys", key, "key", 0.3)
+        last = picture.put(i, "values", value, "value", 0.3)
+    top, width = picture.rows[0] - LINE / 2, last.right[0] - first.x
+    ground = Box(first.x, top, width, last.bottom[1] - top)
+    x, low = picture.shelf(ground, "a cache", "cached").bottom
+    text = "one more key and\none more value\nper token"
+    picture.note((x, low + 0.3), text, align="center")
 
 
 @in_course_style

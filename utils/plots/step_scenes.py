@@ -178,8 +178,8 @@ def _draw_attention(names, followed, vectors, roles, labels, compared, mixed):
     start, scores = put("query", followed, query, asks), keys @ query
     parts = scores.softmax(dim=0)[:, None] * values
     if mixed is not None:
-        place, size = (1.2, picture.rows["softmax"] - 0.13), (WIDTH - 1.45, 0.26)
-        picture.block(place, "softmax", size=size)
+        at = (1.2 + WIDTH - 0.25) / 2, picture.rows["softmax"]
+        picture.block(at, "softmax", size=(WIDTH - 1.45, 0.26), centred=True)
     if mixed:
         end = put("context", followed, parts[:mixed].sum(dim=0), output, lit=0)
     for j, name in enumerate(names):
