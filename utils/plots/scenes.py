@@ -314,7 +314,7 @@ def attention_and_mlps(picture, words):
 
 @scene
 def whole_layer(picture, words, x: Tensor, matrices, out_proj: Tensor):
-    """Draw the six steps of a layer of two heads, and what a GPT adds to its output.
+    """Draw the six steps of a layer of two heads.
 
     x: (T, d_in)
     matrices: W_query, W_key and W_value, with both heads side by side: (d_in, D)
@@ -335,10 +335,12 @@ def whole_layer(picture, words, x: Tensor, matrices, out_proj: Tensor):
         grids += [(4.4, 0.34, weights, "weight", "weights", lit | {"mask": mask})]
         grids += [(5.62, 0.19, v, "value", "v", {})]
         grids += [(6.1, 0.34, weights @ v, "output", "context", lit)]
-        boxes = draw_product(picture, y, ["×", "softmax →", "×", "="], *grids)
+        boxes = draw_product(picture, y, ["×", "mask →", "×", "="], *grids)
         ground = Box(2.5, y - height / 2 - 0.2, 4.3, height + 0.3)
         ground = picture.shelf(ground, f"head {i}", "memory")
         picture.wire(project.right, ground.left, "x")
+        at = (boxes[1].right[0] + boxes[2].x) / 2, y + 0.13
+        picture.note(at, "softmax", align="center")
         for step, box in zip((2, 3, 4), (boxes[0], boxes[2], boxes[4])):
             picture.step((box.x - 0.05, box.y + box.height + 0.06), step)
         contexts.append(weights @ v)
