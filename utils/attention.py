@@ -14,6 +14,7 @@ from utils.cache import KeyValueCache, restore_on_error
 from utils.embeddings import ComputedBuffer, Rotary
 
 
+@require.inputs(scores=Tensor)
 def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     """Turn scores into positive weights that sum to one along `dim`.
 
@@ -27,11 +28,7 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     >>> softmax(torch.tensor([0.0, 0.0, 1000.0]))
     tensor([0., 0., 1.])
     """
-    require.real("scores", scores)
-    require.wide("scores", scores)
-    num_axes = max(1, scores.dim())
-    if not (require.is_whole(dim) and -num_axes <= dim < num_axes):
-        require.refuse(f"dim as an axis of scores {tuple(scores.shape)}", repr(dim))
+    require.that(scores.dtype != torch.bool, "scores as real numbers", scores.dtype)
     if not scores.numel():
         return torch.exp(scores)
     if not scores.is_floating_point():  # float32 has no 2^24 + 1: subtract first
@@ -48,6 +45,7 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     return (exponentials / total).to(exponentials.dtype)
 
 
+@require.inputs("x (..., T, D)")
 def attention_weights(x: Tensor) -> Tensor:
     """Weigh every token against every other: softmax(X X^T), row by row.
 
@@ -58,8 +56,6 @@ def attention_weights(x: Tensor) -> Tensor:
     tensor([[0.5000, 0.5000],
             [0.5000, 0.5000]])
     """
-    require.floats("x (..., T, D)", x)
-    require.that(x.shape[-1] > 0, "x of one feature or more", x.shape)
     return softmax(products(x, x), dim=-1).to(x.dtype)
 
 
@@ -75,6 +71,7 @@ def context_vectors(x: Tensor) -> Tensor:
     return attention_weights(x) @ x
 
 
+@require.inputs(num_tokens=require.nonnegative_int)
 def causal_mask(num_tokens: int) -> Tensor:
     """Allow each token to attend to itself and to the tokens before it.
 
@@ -85,10 +82,10 @@ def causal_mask(num_tokens: int) -> Tensor:
             [ True,  True, False],
             [ True,  True,  True]])
     """
-    require.from_zero(num_tokens=num_tokens)
     return require.memory(torch.ones, num_tokens, num_tokens, dtype=torch.bool).tril()
 
 
+@require.inputs(num_tokens=require.nonnegative_int)
 def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
     """Mark the real tokens of sentences that are padded on the right.
 
@@ -99,12 +96,12 @@ def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
     tensor([[ True, False, False],
             [ True,  True,  True]])
     """
-    require.from_zero(num_tokens=num_tokens)
     lengths = require.integers("lengths", lengths)
     require.between("lengths", lengths, 0, num_tokens)
     return torch.arange(num_tokens, device=lengths.device) < lengths[:, None]
 
 
+@require.inputs("scores (..., S)")
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Compute the softmax of the allowed positions along the last axis.
 
@@ -119,22 +116,19 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     tensor([[1., 0.],
             [0., 0.]])
     """
-    weights = _masked_softmax(scores, mask)
+    if mask is not None:
+        require.mask("mask", mask, scores)
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)
     if require.is_readable(weights) and weights.isnan().any():
-        allowed = scores.masked_fill(weights == 0, float("-inf"))
-        softmax(allowed[weights.isnan().any(dim=-1)])  # says what is wrong
+        largest = scores.amax(dim=-1)[weights.isnan().any(dim=-1)]
+        require.finite("a finite largest score", largest)
     return weights
 
 
-def _masked_softmax(scores, mask):
-    require.floats("scores (..., S)", scores)
-    if mask is None:
-        return torch.softmax(scores, dim=-1)
-    require.mask("mask", mask, scores)
-    weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
-    return weights.masked_fill(~mask, 0.0)
-
-
+@require.inputs("x (...)", p=require.fraction)
 def dropout(x: Tensor, p: float) -> Tensor:
     """Zero each entry with probability `p` and scale the survivors by 1 / (1 - p).
 
@@ -149,14 +143,13 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
     Source: Srivastava et al. 2014, section 10.
     """
-    require.floating("x", x)
-    require.number(1, dropout=p)
     if p == 1:
         return torch.zeros_like(x)
     dtype = torch.promote_types(x.dtype, torch.float32)  # 16 bits have few numbers
     return x * (torch.rand_like(x, dtype=dtype) >= p) / (1 - p)
 
 
+@require.inputs("query (..., T, d_k); key (..., S, d_k)")
 def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
     """Compare each query with each key: Q K^T / sqrt(d_k).
 
@@ -167,7 +160,6 @@ def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
     >>> scaled_scores(torch.ones(1, 4), torch.ones(2, 4))
     tensor([[2., 2.]])
     """
-    require.query_key_value(query, key)
     return products(query, key) / query.shape[-1] ** 0.5
 
 
@@ -184,6 +176,10 @@ def products(query: Tensor, key: Tensor) -> Tensor:
         return query.to(dtype) @ key.to(dtype).mT
 
 
+@require.inputs(
+    "query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)",
+    dropout_p=require.fraction,
+)
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -212,19 +208,20 @@ def scaled_dot_product_attention(
     >>> output, weights
     (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
     """
-    leading = require.query_key_value(query, key, value)["..."]
-    require.number(1, dropout_p=dropout_p)
+    scores = scaled_scores(query, key)
     if mask is not None:  # which may differ where only the values do
-        query = query.expand(*leading, *query.shape[-2:])
-    weights = _masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
+        leading = torch.broadcast_shapes(scores.shape[:-2], value.shape[:-2])
+        scores = scores.expand(*leading, *scores.shape[-2:])
+    weights = masked_softmax(scores, mask).to(value.dtype)
     if dropout_p > 0:
         weights = dropout(weights, dropout_p)
-    output = weights @ value
-    if require.is_readable(output) and output.isnan().any():  # fewer than the weights
-        masked_softmax(scaled_scores(query, key), mask)  # raises for a score
-    return output, weights
+    return weights @ value, weights
 
 
+@require.inputs(
+    "x (..., T, D); W_query (D, d_k); encoded (..., S, D_2); W_key (D_2, d_k); "
+    "W_value (D_2, d_v); source_mask: bool (..., S)"
+)
 def cross_attention(
     x: Tensor,
     encoded: Tensor,
@@ -246,19 +243,19 @@ def cross_attention(
 
     Source: Vaswani et al. 2017, section 3.2.3.
     """
-    expected = "x (..., T, D); W_query (D, d_k); encoded (..., S, D_2); "
-    expected += "W_key (D_2, d_k); W_value (D_2, d_v)"
-    known = require.floats(expected, x, W_query, encoded, W_key, W_value)
     if source_mask is not None:
-        known |= {"dtype": torch.bool}
-        require.shapes("source_mask (..., S)", source_mask, **known)
-        shape = *known["..."], known["S"]
+        leading = torch.broadcast_shapes(x.shape[:-2], encoded.shape[:-2])
+        shape = *leading, encoded.shape[-2]
         require.broadcastable("source_mask", source_mask, shape)
         source_mask = source_mask[..., None, :]  # (..., 1, S)
     query, key, value = x @ W_query, encoded @ W_key, encoded @ W_value
     return scaled_dot_product_attention(query, key, value, source_mask)
 
 
+@require.inputs(
+    "query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)",
+    slice_size=require.positive_int,
+)
 def online_softmax_attention(
     query: Tensor, key: Tensor, value: Tensor, slice_size: int
 ) -> Tensor:
@@ -279,8 +276,7 @@ def online_softmax_attention(
     >>> online_softmax_attention(query, key, value, slice_size=2)
     tensor([[6.]])
     """
-    leading = require.query_key_value(query, key, value)["..."]
-    require.sizes(slice_size=slice_size)
+    leading = torch.broadcast_shapes(*(t.shape[:-2] for t in (query, key, value)))
     maximum = torch.full_like(query[..., :1], -torch.inf)  # (..., T, 1)
     denominator = torch.zeros_like(maximum)  # (..., T, 1)
     accumulator = query.new_zeros(*leading, query.shape[-2], value.shape[-1])
@@ -306,6 +302,11 @@ def finite_maximum(maximum: Tensor) -> Tensor:
     return maximum.masked_fill(maximum == -torch.inf, 0.0)
 
 
+@require.inputs(
+    "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)",
+    equal=True,
+    cache=tuple,
+)
 def attend_with_cache(
     query: Tensor, key: Tensor, value: Tensor, cache: tuple[Tensor, Tensor] | None
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
@@ -322,17 +323,11 @@ def attend_with_cache(
     >>> attend_with_cache(torch.ones(1, 1), key[1:], value[1:], cache)[0]
     tensor([[10.]])
     """
-    require.cache(cache, tuple)
-    expected = "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)"
-    known = require.floats(expected, query, key, value, equal=True)
-    T = known["T"]
     if cache is not None:
         expected = "a cache of keys and values"
         require.that(len(cache) == 2, expected, f"{len(cache)} of them")
-        expected = "cached keys (..., S, d_k); cached values (..., S, d_v)"
-        require.floats(expected, *cache, equal=True, **known)
         key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
-    S = key.shape[-2]
+    T, S = query.shape[-2], key.shape[-2]
     positions = torch.arange(S, device=query.device)
     mask = positions <= positions[S - T :, None]  # (T, S): the new tokens are the last
     output, _ = scaled_dot_product_attention(query, key, value, mask)
@@ -353,20 +348,19 @@ class SelfAttention(nn.Module):
     Source: Vaswani et al. 2017, section 3.2, with one head and no output projection.
     """
 
+    @require.inputs(**require.LAYER, qkv_bias=bool)
     def __init__(self, d_in: int, d_out: int, qkv_bias: bool = False):
         super().__init__()
-        require.sizes(d_in=d_in, d_out=d_out)
-        require.flags(qkv_bias=qkv_bias)
         self.d_in = d_in
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
 
+    @require.inputs(need_weights=bool)
     def forward(
         self, x: Tensor, need_weights: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
-        require.features("x", x, self, "..., T")
-        require.flags(need_weights=need_weights)
+        require.layer_input("x", x, self, "..., T")
         query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
         options = self._mask_and_dropout(x.shape[-2])
         output, weights = scaled_dot_product_attention(query, key, value, *options)
@@ -391,6 +385,7 @@ class CausalAttention(ComputedBuffer, SelfAttention):
     Source: Vaswani et al. 2017, section 3.2.3.
     """
 
+    @require.inputs(**require.LAYER)
     def __init__(
         self,
         d_in: int,
@@ -399,7 +394,6 @@ class CausalAttention(ComputedBuffer, SelfAttention):
         dropout: float,
         qkv_bias: bool = False,
     ):
-        require.layer_sizes(d_in, d_out, context_length, dropout)
         super().__init__(d_in, d_out, qkv_bias)
         self.dropout_p = dropout
         self.context_length = context_length
@@ -414,6 +408,7 @@ class CausalAttention(ComputedBuffer, SelfAttention):
         return mask, self.dropout_p if self.training else 0.0
 
 
+@require.inputs("x: any (..., T, D)", num_heads=require.positive_int)
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """Give each head its consecutive features: head h owns h*d_k ... (h+1)*d_k - 1.
 
@@ -424,12 +419,12 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     tensor([[2, 3],
             [6, 7]])
     """
-    width = require.shapes("x (..., T, D)", x)["D"]
-    require.divisible(width, num_heads)
-    heads = x.reshape(*x.shape[:-1], num_heads, width // num_heads)  # (B, T, H, d_k)
+    require.divisible(x.shape[-1], num_heads)
+    heads = x.unflatten(-1, (num_heads, -1))  # (B, T, H, d_k)
     return heads.transpose(-3, -2)  # (B, H, T, d_k)
 
 
+@require.inputs("x: any (..., H, T, d_k)")
 def merge_heads(x: Tensor) -> Tensor:
     """Put the heads of each token side by side: the inverse of `split_heads`.
 
@@ -440,10 +435,10 @@ def merge_heads(x: Tensor) -> Tensor:
     >>> torch.equal(merge_heads(split_heads(x, num_heads=2)), x)
     True
     """
-    require.shapes("x (..., H, T, d_k)", x)
     return x.transpose(-3, -2).flatten(-2)  # (B, T, H, d_k), then (B, T, H*d_k)
 
 
+@require.inputs("x: any (..., H_kv, T, d_k)", n_rep=require.positive_int)
 def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
     """Repeat each key-value head for `n_rep` neighbouring query heads.
 
@@ -455,9 +450,6 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
 
     Source: Ainslie et al. 2023, section 2.2.
     """
-    require.shapes("x (..., H_kv, T, d_k)", x)
-    require.sizes(n_rep=n_rep)
-    require.memory(x.new_empty, *x.shape, n_rep)
     return x.repeat_interleave(n_rep, dim=-3)
 
 
@@ -488,6 +480,14 @@ class MultiHeadAttention(nn.Module):
     together; shared heads: Ainslie et al. 2023; rotation: Su et al. 2021.
     """
 
+    @require.inputs(
+        **require.LAYER,
+        qkv_bias=bool,
+        causal=bool,
+        num_kv_heads=require.positive_int,
+        window=require.positive_int,
+        rotary=bool,
+    )
     def __init__(
         self,
         d_in: int,
@@ -504,17 +504,12 @@ class MultiHeadAttention(nn.Module):
         rope_base: float = 10000.0,
     ):
         super().__init__()
-        require.layer_sizes(d_in, d_out, context_length, dropout, num_heads)
-        require.flags(qkv_bias=qkv_bias, causal=causal)
+        require.divisible(d_out, num_heads)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        require.sizes(num_kv_heads=num_kv_heads)
         is_valid = num_heads % num_kv_heads == 0
         expected = "num_kv_heads to divide num_heads"
         require.that(is_valid, expected, num_kv_heads, num_heads)
-        if window is not None:
-            require.sizes(window=window)
-            require.that(causal, "causal=True with a window", causal)
-        require.rotary(rotary, rope_base, context_length)
+        require.that(causal or window is None, "causal=True with a window", causal)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -533,6 +528,7 @@ class MultiHeadAttention(nn.Module):
             require.even("head width with rotary=True", self.head_dim)
             self.rotate = Rotary(context_length, self.head_dim, rope_base)
 
+    @require.inputs(need_weights=bool, cache=KeyValueCache)
     def forward(
         self,
         x: Tensor,
@@ -541,7 +537,6 @@ class MultiHeadAttention(nn.Module):
         need_weights: bool = False,
         cache: KeyValueCache | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        require.flags(need_weights=need_weights)
         start = self._check_inputs(x, context, padding_mask, cache)
         query, key, value = self._project_heads(x, context, cache)
         if self.rotary and context is None:
@@ -568,7 +563,7 @@ class MultiHeadAttention(nn.Module):
 
     def _check_inputs(self, x, context, padding_mask, cache):
         """Return the number of tokens before x."""
-        num_cached = require.cache(cache, KeyValueCache)
+        num_cached = 0 if cache is None else len(cache)
         if context is not None and self.causal:
             received = "True (a mask goes to padding_mask=)"
             require.refuse("causal=False in a layer that gets a context", received)
@@ -579,8 +574,8 @@ class MultiHeadAttention(nn.Module):
             if self.causal or self.rotary:
                 require.length(num_keys, self.context_length)
             return num_cached
-        require.features("x", x, self)
-        require.tokens("context", context, self, padding_mask)
+        require.layer_input("x", x, self)
+        require.tokens("context", context, self, padding_mask, num_cached=0)
         is_valid = len(context) == len(x)
         require.that(is_valid, "a context for each sentence", context.shape, x.shape)
         return num_cached
@@ -611,6 +606,14 @@ def _can_be_joined(layers):
     return are_linear and not have_hooks and len({W.bias is None for W in layers}) == 1
 
 
+@require.inputs(
+    "query (B, H, T, d_k); key (B, H_kv, S, d_k); value (B, H_kv, S, d_v); "
+    "padding_mask: bool (B, S)",
+    causal=bool,
+    dropout_p=require.fraction,
+    need_weights=bool,
+    window=require.positive_int,
+)
 def attend_with_heads(
     query: Tensor,
     key: Tensor,
@@ -631,22 +634,11 @@ def attend_with_heads(
     returns: output (B, H, T, d_v), and weights (B, H, T, S) or None; without weights no
         score is checked, and one that isn't finite may give NaN or count as hidden
     """
-    require.flags(causal=causal, need_weights=need_weights)
-    require.number(1, dropout_p=dropout_p)
-    expected = "query (B, H, T, d_k); key (B, H_kv, S, d_k); value (B, H_kv, S, d_v)"
-    known = require.floats(expected, query, key, value)
-    if padding_mask is not None:
-        known["dtype"] = torch.bool
-        require.shapes("padding_mask (B, S)", padding_mask, **known)
     num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
-    require.that(known["d_k"] > 0, "vectors of one feature or more", query.shape)
     if 0 in (num_heads, num_kv_heads) or num_heads % num_kv_heads:
         require.refuse("heads that num_kv_heads divides", num_heads, num_kv_heads)
-    if window is None:
-        window = key.shape[2]
-    else:
-        require.sizes(window=window)
-        require.that(causal, "causal=True with a window", causal)
+    require.that(causal or window is None, "causal=True with a window", causal)
+    window = key.shape[2] if window is None else window
     is_square = query.shape[2] == key.shape[2] <= window
     if causal and is_square and padding_mask is None and not need_weights:
         # The kernel skips the future and needs no (T, S) mask. It aligns its own mask

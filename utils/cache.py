@@ -31,8 +31,8 @@ class KeyValueCache:
     them; to continue one text in two ways, take `copy.deepcopy`.
     """
 
+    @require.inputs(capacity=require.nonnegative_int)
     def __init__(self, capacity: int):
-        require.from_zero(capacity=capacity)
         self.capacity = capacity
         self.key = self.value = None
         self.num_tokens = 0
@@ -52,8 +52,8 @@ class KeyValueCache:
         key, value: (B, H_kv, T, d_k)
         returns: both (B, H_kv, S, d_k), the new ones last
         """
-        axes = "key (B, H_kv, T, d_k); value (B, H_kv, T, d_v)"
-        known = require.floats(axes, key, value, **self._known)
+        expected = "key (B, H_kv, T, d_k); value (B, H_kv, T, d_v)"
+        known = require.shapes(expected, key, value, **self._known)
         start, end = self.num_tokens, self.num_tokens + known.pop("T")
         expected = f"at most capacity = {self.capacity} tokens"
         require.that(end <= self.capacity, expected, end)

@@ -24,6 +24,7 @@ def load_text() -> str:
     return (DATA / "story.txt").read_text(encoding="utf-8")
 
 
+@require.inputs(context_length=require.positive_int, stride=require.positive_int)
 def sliding_windows(
     ids: Sequence[int] | Tensor, context_length: int, stride: int
 ) -> tuple[Tensor, Tensor]:
@@ -39,8 +40,9 @@ def sliding_windows(
             [7, 8]]), tensor([[6, 7],
             [8, 9]]))
     """
-    require.sizes(stride=stride)
-    ids = require.enough_ids(ids, context_length)
+    ids = require.integers("token ids", ids)
+    expected = f"more than context_length = {context_length} token ids"
+    require.that(len(ids) > context_length, expected, len(ids))
     require.between("token ids", ids, 0, math.inf)
     windows = ids.unfold(0, context_length + 1, stride)  # (N, context_length + 1)
     return windows[:, :-1].clone(), windows[:, 1:].clone()

@@ -14,6 +14,9 @@ from utils import require
 from utils.attention import merge_heads, split_heads
 
 
+@require.inputs(
+    "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)", equal=True
+)
 def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Add each key and value to a matrix, and read outputs only from the matrix.
 
@@ -29,7 +32,6 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
     Source: Katharopoulos et al. 2020, section 3.3, without feature map and division.
     """
-    _check_inputs(query, key, value)
     state, outputs = _empty_state(key, value), []
     query, key, value = (t.to(state.dtype) for t in (query, key, value))
     for t in range(key.shape[-2]):
@@ -38,6 +40,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return torch.stack(outputs, dim=-2)
 
 
+@require.inputs(beta=Tensor)
 def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tensor:
     """Write into a matrix the difference to what it already returns for each key.
 
@@ -55,10 +58,14 @@ def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tenso
 
     Source: Schlag et al. 2021, section 4.2.
     """
-    require.instance("beta", beta)
     return gated_delta_rule(query, key, value, beta, torch.ones_like(beta))
 
 
+@require.inputs(
+    "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v); beta (..., T); "
+    "gate (..., T)",
+    equal=True,
+)
 def gated_delta_rule(
     query: Tensor, key: Tensor, value: Tensor, beta: Tensor, gate: Tensor
 ) -> Tensor:
@@ -78,7 +85,8 @@ def gated_delta_rule(
 
     Source: Yang et al. 2025, *Gated Delta Networks*, equation 10.
     """
-    _check_inputs(query, key, value, beta=beta, gate=gate)
+    require.between("beta", beta, 0, 1)
+    require.between("gate", gate, 0, 1)
     state, outputs, dtype = _empty_state(key, value), [], value.dtype
     inputs = (t.to(state.dtype) for t in (query, key, value, beta, gate))
     query, key, value, beta, gate = inputs
@@ -91,6 +99,12 @@ def gated_delta_rule(
     return torch.stack(outputs, dim=-2).to(dtype)
 
 
+@require.inputs(
+    "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v); beta (..., T); "
+    "log_gate (..., T)",
+    equal=True,
+    chunk_size=require.positive_int,
+)
 def attend_in_chunks(
     query: Tensor,
     key: Tensor,
@@ -117,22 +131,14 @@ def attend_in_chunks(
     Source: Yang et al. 2024, *Parallelizing Linear Transformers with the Delta Rule*,
     section 3.2.
     """
-    require.instance("beta", beta)
     log_gate = torch.zeros_like(beta) if log_gate is None else log_gate
-    _check_inputs(query, key, value, beta=beta, log_gate=log_gate)
-    require.sizes(chunk_size=chunk_size)
-    if isinstance(state, Tensor):
-        require.finite("a finite state", state)
-    parts = query, key, value, beta, log_gate
-    return _attend_in_chunks(*parts, state, int(chunk_size))
-
-
-def _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size=64):
-    """Compute it without checking the values, because those of a layer are valid."""
+    require.between("beta", beta, 0, 1)
+    require.between("log_gate", log_gate, -math.inf, 0)
     empty, outputs = _empty_state(key, value), []
     state = empty if state is None else state
-    sizes = require.floats("a new state (..., d_k, d_v)", empty)
-    require.floats("state (..., d_k, d_v)", state, equal=True, **sizes)
+    sizes = require.shapes("a new state (..., d_k, d_v)", empty, equal=True)
+    require.shapes("state (..., d_k, d_v)", state, equal=True, **sizes)
+    require.finite("a finite state", state)
     gates = beta[..., None], log_gate[..., None]
     inputs = [t.to(empty.dtype) for t in (query, key, value, *gates)]
     for chunk in zip(*(t.split(chunk_size, dim=-2) for t in inputs)):
@@ -202,6 +208,7 @@ class DeltaAttention(nn.Module):
     weights in the norm, and a gate on the output.
     """
 
+    @require.inputs(**require.LAYER, gate=bool)
     def __init__(
         self,
         d_in: int,
@@ -213,8 +220,7 @@ class DeltaAttention(nn.Module):
         gate: bool = False,
     ):
         super().__init__()
-        require.layer_sizes(d_in, d_out, context_length, dropout, num_heads)
-        require.flags(gate=gate)
+        require.divisible(d_out, num_heads)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -229,21 +235,20 @@ class DeltaAttention(nn.Module):
         self.gate_bias = nn.Parameter(torch.full((num_heads,), 4.0)) if gate else None
         self.out_proj = nn.Linear(d_out, d_out)
 
+    @require.inputs(cache=DeltaState)
     def forward(
         self,
         x: Tensor,
         padding_mask: Tensor | None = None,
         cache: DeltaState | None = None,
     ) -> Tensor:
-        num_cached = require.cache(cache, DeltaState)
+        num_cached = 0 if cache is None else len(cache)
         num_tokens = require.tokens("x", x, self, padding_mask, num_cached)
         require.length(num_tokens, self.context_length)
         if x.shape[1] == 0:
             return self.W_value(x)  # (B, 0, d_out)
         projected = self.W_query(x), self.W_key(x), self.W_value(x)
         query, key, value = (split_heads(t, self.num_heads) for t in projected)
-        wide = torch.promote_types(x.dtype, torch.float32)  # float16 makes eps 0
-        query, key = (F.normalize(t.to(wide), dim=-1) for t in (query, key))
         beta = torch.sigmoid(self.W_beta(x))  # (B, T, H)
         log_gate = torch.zeros_like(beta)
         if self.W_gate is not None:
@@ -252,11 +257,14 @@ class DeltaAttention(nn.Module):
             is_padding = ~padding_mask[:, -x.shape[1] :, None]
             beta, log_gate = (t.masked_fill(is_padding, 0.0) for t in (beta, log_gate))
         state = None if cache is None else cache.matrix
-        gates = beta.mT, log_gate.mT  # (B, H, T)
-        output, state = _attend_in_chunks(query, key, value, *gates, state)
+        wide = torch.promote_types(x.dtype, torch.float32)  # float16 makes eps 0
+        inputs = (t.to(wide) for t in (query, key, value, beta.mT, log_gate.mT))
+        query, key, value, *gates = inputs  # gates are (B, H, T)
+        query, key = F.normalize(query, dim=-1), F.normalize(key, dim=-1)
+        output, state = attend_in_chunks(query, key, value, *gates, state)
         output = F.rms_norm(output, output.shape[-1:])  # (B, H, T, d_v)
         output = F.dropout(output, self.dropout_p, self.training)
-        output = self.out_proj(merge_heads(output))  # (B, T, d_out)
+        output = self.out_proj(merge_heads(output).to(x.dtype))  # (B, T, d_out)
         if cache is not None:  # now that nothing can fail any more
             cache.matrix = state
             cache.num_tokens += x.shape[1]
@@ -269,6 +277,7 @@ class DeltaAttention(nn.Module):
 
 def _empty_state(key, value):
     """Return zeros (..., d_k, d_v), in float32 or wider: 16 bits are few for sums."""
+    require.that(key.shape[-2] > 0, "one token or more", key.shape)
     product = key[..., 0, :, None] * value[..., 0, None, :]
     dtype = torch.promote_types(value.dtype, torch.float32)
     return torch.zeros_like(product, dtype=dtype)
@@ -276,15 +285,3 @@ def _empty_state(key, value):
 
 def _read_state(state, vector):
     return (vector[..., None, :] @ state).squeeze(-2)  # M^T vector, (..., d_v)
-
-
-def _check_inputs(query, key, value, **numbers):
-    """Expect tensors of the same tokens, and numbers in their range for each token."""
-    expected = "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)"
-    expected += "".join(f"; {name} (..., T)" for name in numbers)
-    parts = query, key, value, *numbers.values()
-    known = require.floats(expected, *parts, equal=True)
-    require.that(known["T"] > 0, "one token or more", query.shape)
-    for name, given in numbers.items():
-        limits = (-math.inf, 0) if name == "log_gate" else (0, 1)
-        require.between(name, given, *limits)

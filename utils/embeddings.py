@@ -3,7 +3,6 @@
 Shapes: B batch, T tokens, D model width, V vocabulary, N patches, C channels.
 """
 
-import sys
 from collections.abc import Callable
 
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from utils import require
 
 
+@require.inputs("table: any (V, D)")
 def embed(ids: Tensor, table: Tensor) -> Tensor:
     """Look up embeddings: what the product of one-hot rows with the table gives.
 
@@ -24,12 +24,11 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
     tensor([[5., 6.],
             [1., 2.]])
     """
-    require.shapes("table (V, D)", table)
-    require.real("table", table)
-    require.token_ids(ids, len(table), table)
+    require.token_ids("token ids", ids, len(table))
     return F.embedding(ids, table)
 
 
+@require.inputs(num_positions=require.positive_int, d_model=require.even)
 def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
     """Give each position a fixed vector of sines and cosines.
 
@@ -44,9 +43,6 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
 
     Source: Vaswani et al. 2017, section 3.5.
     """
-    require.sizes(num_positions=num_positions)
-    require.even("d_model", d_model)
-    require.memory(torch.empty, num_positions, d_model)
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
     positions = torch.arange(num_positions)
     angles = positions[:, None] / 10000 ** (even / d_model)  # (T, D / 2)
@@ -54,6 +50,7 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
     return table.flatten(-2).to(torch.get_default_dtype())  # (T, D)
 
 
+@require.inputs("images: any (B, C, height, width)", patch_size=require.positive_int)
 def patchify(images: Tensor, patch_size: int) -> Tensor:
     """Cut images into square patches, one token each.
 
@@ -68,8 +65,6 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 
     Source: Dosovitskiy et al. 2021, section 3.1.
     """
-    require.shapes("images (B, C, height, width)", images)
-    require.sizes(patch_size=patch_size)
     B, C, height, width = images.shape
     p = patch_size
     is_whole = height % p == width % p == 0
@@ -94,20 +89,22 @@ class TokenAndPositionEmbedding(nn.Module):
     Source: Radford et al. 2018, section 3.1.
     """
 
+    @require.inputs(
+        vocab_size=require.positive_int,
+        context_length=require.nonnegative_int,
+        d_model=require.positive_int,
+    )
     def __init__(self, vocab_size: int, context_length: int | None, d_model: int):
         super().__init__()
-        require.sizes(vocab_size=vocab_size, d_model=d_model)
         self.token_embedding = nn.Embedding(vocab_size, d_model)
         self.position_embedding = None
         if context_length is not None:
-            require.from_zero(context_length=context_length)
             self.position_embedding = nn.Embedding(context_length, d_model)
 
+    @require.inputs("token_ids: any (..., T)", start=require.nonnegative_int)
     def forward(self, token_ids: Tensor, start: int = 0) -> Tensor:
-        require.shapes("token ids (..., T)", token_ids)
-        table = self.token_embedding
-        require.token_ids(token_ids, table.num_embeddings, table.weight)
-        require.first_position(start)
+        num_embeddings = self.token_embedding.num_embeddings
+        require.token_ids("token ids", token_ids, num_embeddings)
         if self.position_embedding is None:
             return self.token_embedding(token_ids)
         end = start + token_ids.shape[-1]
@@ -116,6 +113,7 @@ class TokenAndPositionEmbedding(nn.Module):
         return self.token_embedding(token_ids) + self.position_embedding(positions)
 
 
+@require.inputs("x (..., T, d_k); positions: any (...)")
 def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     """Rotate pairs of neighbouring features by angles that grow with the position.
 
@@ -131,13 +129,14 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
 
     Source: Su et al. 2021, section 3.2. Many models pair feature i with i + d_k/2.
     """
-    require.floats("x (..., T, d_k)", x)
-    require.shapes("positions (...)", positions, device=x.device)
     require.broadcastable("positions", positions, x.shape[:-1])
     require.even("width of x", x.shape[-1])
     return rotate_pairs(x, *rotary_tables(positions, x.shape[-1], base))
 
 
+@require.inputs(
+    positions=Tensor, width=require.even, base=require.positive, rescale=Callable
+)
 def rotary_tables(
     positions: Tensor,
     width: int,
@@ -151,24 +150,21 @@ def rotary_tables(
     rescale: function that changes the frequencies (d_k / 2,), in radians per token
     returns: cosines and sines, (..., T, d_k / 2) each, in float32 or wider
     """
-    require.real("positions", positions)
-    require.even("width", width)
-    require.number(above_zero=True, base=base)
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
     # In float32 the positions 2^24 and 2^24 + 1 would be the same.
     even = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)  # 2p
     periods = base ** (even / width)  # (d_k / 2,), in tokens per radian
     if rescale is not None:
-        require.instance("rescale", rescale, Callable)
         speeds = rescale(1 / periods)
-        require.floats("frequencies (half_width)", speeds, half_width=len(even))
-        require.between("rescaled frequencies", speeds, 0, sys.float_info.max)
+        require.shapes("frequencies (half_width)", speeds, half_width=len(even))
+        require.finite("finite frequencies", speeds)
         periods = 1 / speeds
     angles = positions[..., None].double() / periods  # (..., T, d_k / 2)
     require.between("angles", angles, -(2**53), 2**53)  # larger ones have no fraction
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
+@require.inputs("x (..., d_k); cos: any (..., half); sin: any (..., half)")
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair of neighbouring features, counter-clockwise.
 
@@ -176,10 +172,8 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     cos, sin: (T, d_k / 2), or (..., T, d_k / 2) with axes that broadcast
     returns: (..., T, d_k)
     """
-    expected = "cos (..., half_width); sin (..., half_width)"
-    half_width = require.floats(expected, cos, sin, equal=True)["half_width"]
-    require.floats("x (..., width)", x, width=2 * half_width, device=cos.device)
-    require.broadcastable("cos and sin", cos, (*x.shape[:-1], cos.shape[-1]))
+    is_valid = x.shape[-1] == 2 * cos.shape[-1]
+    require.that(is_valid, "two features for each cosine", x.shape, cos.shape)
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
     rotated = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)
@@ -217,6 +211,7 @@ class Rotary(ComputedBuffer):
     returns: (..., T, d_k)
     """
 
+    @require.inputs(num_positions=require.positive_int)
     def __init__(
         self,
         num_positions: int,
@@ -225,9 +220,6 @@ class Rotary(ComputedBuffer):
         rescale: Callable[[Tensor], Tensor] | None = None,
     ):
         super().__init__()
-        require.sizes(num_positions=num_positions)
-        require.even("width", width)
-        require.memory(torch.empty, num_positions, width)
         self.num_positions, self.options = num_positions, (width, base, rescale)
         self.register_computed()
 
@@ -235,14 +227,14 @@ class Rotary(ComputedBuffer):
         tables = rotary_tables(torch.arange(self.num_positions), *self.options)
         return "tables", torch.stack(tables)
 
+    @require.inputs("x (..., T, d_k)", start=require.nonnegative_int)
     def forward(self, x: Tensor, start: int) -> Tensor:
-        require.floats("x (..., T, d_k)", x)
-        require.first_position(start)
         end = start + x.shape[-2]
         require.length(end, self.num_positions, "num_positions")
         return rotate_pairs(x, *self.tables[:, start:end])
 
 
+@require.inputs(num_heads=require.positive_int, num_tokens=require.nonnegative_int)
 def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:
     """Give each head a penalty that grows with the distance to an earlier token.
 
@@ -260,9 +252,6 @@ def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:
     Source: Press et al. 2022, section 3. For a number of heads that is not a power
     of two it interpolates the slopes; here the formula holds for every H.
     """
-    require.sizes(num_heads=num_heads)
-    require.from_zero(num_tokens=num_tokens)
-    require.memory(torch.empty, num_heads, num_tokens, num_tokens)
     slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)  # (H,)
     positions = torch.arange(num_tokens)
     offset = (positions - positions[:, None]).clamp(max=0)  # (T, T), -(i - j)

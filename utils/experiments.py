@@ -1,7 +1,7 @@
 """What the experiments of several notebooks share."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,6 @@ def answer_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
 
 def _inputs_and_answers(batch):
-    require.instance("batch", batch, Sequence)
     require.that(len(batch) > 1, "inputs and answers", f"{len(batch)} parts")
     return batch[:-1], batch[-1]
 
@@ -41,6 +40,7 @@ def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
 
 @torch.no_grad()
+@require.inputs(layer=nn.Module, x=Tensor)
 def leak_test(layer: nn.Module, x: Tensor) -> float:
     """Return the largest change of an output when all later tokens are cut off.
 
@@ -52,8 +52,6 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
     itself with the probability `dropout_p`, stays in evaluation mode. A layer
     that is random then, too, as with `F.dropout`, is refused.
     """
-    require.instance("layer", layer, nn.Module)
-    require.instance("x", x)
     is_valid = x.dim() > 1 and x.shape[1] > 1 and x.numel() > 0
     require.that(is_valid, "x of two tokens or more", x.shape)
     is_finite = all(part.isfinite().all() for part in (x, *layer.parameters()))
@@ -80,12 +78,17 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
 def _outputs(layer, x):
     """Return the outputs of a layer, one for each token of x."""
     outputs = layer(x)
-    require.floating("outputs", outputs)
     expected = f"outputs (B, T, …) with {tuple(x.shape[:2])}"
     require.that(outputs.shape[:2] == x.shape[:2], expected, outputs.shape)
     return outputs
 
 
+@require.inputs(
+    next_logits=Callable,
+    start_id=require.nonnegative_int,
+    end_id=require.nonnegative_int,
+    max_length=require.nonnegative_int,
+)
 def greedy_translate(
     next_logits: Callable, start_id: int, end_id: int, max_length: int
 ) -> list[int]:
@@ -97,12 +100,10 @@ def greedy_translate(
     >>> greedy_translate(lambda ids: torch.eye(5)[len(ids) + 1], 0, 4, max_length=9)
     [2, 3]
     """
-    require.instance("next_logits", next_logits, Callable)
-    require.from_zero(start_id=start_id, end_id=end_id, max_length=max_length)
     ids = []
     while len(ids) < max_length:
         logits = next_logits([start_id, *ids])
-        require.logits(logits)
+        require.logits("logits", logits)
         require.that(logits.dim() == 1, "logits (V,)", logits.shape)
         V, is_known = len(logits), max(start_id, end_id) < len(logits)
         require.that(is_known, f"start_id and end_id below {V}", start_id, end_id)

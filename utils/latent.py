@@ -20,6 +20,7 @@ from utils.cache import KeyValueCache, restore_on_error
 from utils.embeddings import Rotary
 
 
+@require.inputs("latent (B, S, d_c); W_uk (H, d_c, d_k); W_uv (H, d_c, d_v)")
 def latent_keys_values(
     latent: Tensor, W_uk: Tensor, W_uv: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -35,12 +36,11 @@ def latent_keys_values(
 
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1.2, equations 10 and 11.
     """
-    expected = "latent (B, S, d_c); W_uk (H, d_c, d_k); W_uv (H, d_c, d_v)"
-    require.floats(expected, latent, W_uk, W_uv)
     latent = latent[:, None]  # (B, 1, S, d_c)
     return latent @ W_uk, latent @ W_uv
 
 
+@require.inputs("query (B, H, T, d_k); latent (B, S, d_c); W_uk (H, d_c, d_k)")
 def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     """Compare queries with the latents themselves, without computing keys.
 
@@ -57,11 +57,13 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
 
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1.2.
     """
-    expected = "query (B, H, T, d_k); latent (B, S, d_c); W_uk (H, d_c, d_k)"
-    require.floats(expected, query, latent, W_uk)
     return products(products(query, W_uk), latent[:, None])
 
 
+@require.inputs(
+    "query (B, H, T, d_k); rotated_query (B, H, T, d_rot); latent (B, S, d_c); "
+    "rotated_key (B, S, d_rot); W_uk (H, d_c, d_k); W_uv (H, d_c, d_v)"
+)
 def absorbed_attention(
     query: Tensor,
     rotated_query: Tensor,
@@ -87,12 +89,7 @@ def absorbed_attention(
 
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, sections 2.1.2 and 2.1.3.
     """
-    expected = "query (B, H, T, d_k); rotated_query (B, H, T, d_rot); "
-    expected += "latent (B, S, d_c); rotated_key (B, S, d_rot); W_uk (H, d_c, d_k); "
-    expected += "W_uv (H, d_c, d_v)"
-    require.floats(expected, query, rotated_query, latent, rotated_key, W_uk, W_uv)
     width = query.shape[-1] + rotated_query.shape[-1]
-    require.that(width > 0, "queries of one feature or more", query.shape)
     scores = absorbed_scores(query, latent, W_uk)
     scores = scores + products(rotated_query, rotated_key[:, None])
     weights = masked_softmax(scores / width**0.5)
@@ -126,6 +123,12 @@ class LatentAttention(nn.Module):
     not rotated.
     """
 
+    @require.inputs(
+        **require.LAYER,
+        latent_dim=require.positive_int,
+        rotary=bool,
+        rotary_dim=require.even,
+    )
     def __init__(
         self,
         d_in: int,
@@ -140,16 +143,13 @@ class LatentAttention(nn.Module):
         rope_base: float = 10000.0,
     ):
         super().__init__()
-        require.layer_sizes(d_in, d_out, context_length, dropout, num_heads)
-        require.rotary(rotary, rope_base, context_length, rotary_dim)
+        require.divisible(d_out, num_heads)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
         self.head_dim = head_dim = d_out // num_heads
         self.latent_dim = 4 * head_dim if latent_dim is None else latent_dim
-        require.sizes(latent_dim=self.latent_dim)
         rotary_dim = max(2, head_dim // 4 * 2) if rotary_dim is None else rotary_dim
-        require.even("rotary_dim", rotary_dim)
         self.rotary_dim = rotary_dim if rotary else 0
         self.dropout_p = dropout
         d_query = num_heads * (head_dim + self.rotary_dim)
@@ -164,6 +164,7 @@ class LatentAttention(nn.Module):
             self.rotate = Rotary(context_length, self.rotary_dim, rope_base)
             self.W_rotary = nn.Linear(d_in, self.rotary_dim, bias=False)
 
+    @require.inputs(need_weights=bool, cache=KeyValueCache, absorbed=bool)
     def forward(
         self,
         x: Tensor,
@@ -172,10 +173,7 @@ class LatentAttention(nn.Module):
         cache: KeyValueCache | None = None,
         absorbed: bool | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        require.flags(need_weights=need_weights)
-        if absorbed is not None:
-            require.flags(absorbed=absorbed)
-        start = require.cache(cache, KeyValueCache)
+        start = 0 if cache is None else len(cache)
         num_tokens = require.tokens("x", x, self, padding_mask, start)
         require.length(num_tokens, self.context_length)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, d_k + d_rot)

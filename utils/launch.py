@@ -18,6 +18,7 @@ from torch.multiprocessing import start_processes
 from utils import require
 
 
+@require.inputs(count=require.positive_int, function=Callable)
 def in_processes(count: int, function: Callable, *inputs) -> list:
     """Call a function in several processes; return what each of them returns.
 
@@ -31,8 +32,6 @@ def in_processes(count: int, function: Callable, *inputs) -> list:
     exception shows its traceback. A program (not a notebook) must call this function
     inside `if __name__ == "__main__":`, because every process imports the program.
     """
-    require.sizes(count=count)
-    require.instance("function", function, Callable)
     method = "spawn"
     if sys.platform == "linux":
         # Fork each from one that has imported these, which saves it three seconds. It

@@ -3,7 +3,6 @@
 Shapes: B batch, T tokens, D model width, H heads, d_k head width, V vocabulary.
 """
 
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -34,18 +33,17 @@ class SwiGLU(nn.Module):
     Source: Shazeer 2020, section 2.
     """
 
+    @require.inputs(d_model=require.positive_int, d_inner=require.positive_int)
     def __init__(self, d_model: int, d_inner: int | None = None):
         super().__init__()
-        require.sizes(d_model=d_model)
         d_inner = 8 * d_model // 3 if d_inner is None else d_inner
-        require.sizes(d_inner=d_inner)
         self.d_model = d_model
         self.gate = nn.Linear(d_model, d_inner, bias=False)
         self.up = nn.Linear(d_model, d_inner, bias=False)
         self.down = nn.Linear(d_inner, d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        require.floats("x (..., D)", x, D=self.d_model)
+        require.shapes("x (..., D)", x, D=self.d_model)
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
@@ -65,6 +63,7 @@ class Llama(GPT):
     `transformers`.
     """
 
+    @require.inputs(d_inner=require.positive_int, eps=require.nonnegative, tied=bool)
     def __init__(
         self,
         vocab_size: int,
@@ -78,9 +77,6 @@ class Llama(GPT):
         tied: bool = True,
         **options,
     ):
-        require.number(eps=eps)
-        require.sizes(d_inner=d_inner)
-        require.flags(tied=tied)
         is_free, received = "positions" not in options, options.get("positions")
         require.that(is_free, "no positions, for a Llama's are rotary", repr(received))
         sizes = vocab_size, context_length, d_model, num_heads, num_layers
@@ -149,6 +145,7 @@ LAYERS = {  # names of layers, and ours
 }
 
 
+@require.inputs("weight: any (H * d_k, D)", num_heads=require.positive_int)
 def from_halves(weight: Tensor, num_heads: int) -> Tensor:
     """Reorder the rows of queries or keys, so that rotated pairs are neighbours.
 
@@ -163,8 +160,6 @@ def from_halves(weight: Tensor, num_heads: int) -> Tensor:
 
     Source: the inverse of `permute` in the script of `transformers` for Llama.
     """
-    require.shapes("weight (H * d_k, D)", weight)
-    require.sizes(num_heads=num_heads)
     is_valid = len(weight) % (2 * num_heads) == 0
     received = f"{len(weight)} rows", num_heads
     require.that(is_valid, "rows in pairs for each head", *received)
@@ -172,6 +167,13 @@ def from_halves(weight: Tensor, num_heads: int) -> Tensor:
     return pairs.transpose(1, 2).flatten(0, 2)  # (H * d_k, D)
 
 
+@require.inputs(
+    "frequencies (half)",
+    factor=require.positive,
+    low_freq_factor=require.nonnegative,
+    high_freq_factor=require.positive,
+    original_max_position_embeddings=require.positive_int,
+)
 def llama3_frequencies(
     frequencies: Tensor,
     factor: float,
@@ -191,24 +193,20 @@ def llama3_frequencies(
 
     Source: Llama 3.1's `rope_scaling`, as `transformers` computes it.
     """
-    require.floating("frequencies", frequencies)
-    require.between("frequencies", frequencies, 0, sys.float_info.max)
     low, high = low_freq_factor, high_freq_factor
     length = original_max_position_embeddings
-    require.number(low_freq_factor=low)
-    require.number(above_zero=True, factor=factor, high_freq_factor=high)
-    require.number(above_zero=True, original_max_position_embeddings=length)
     require.that(low < high, "low_freq_factor below high_freq_factor", low, high)
     rotations = length * frequencies / (2 * torch.pi)
     fraction = ((rotations - low) / (high - low)).clamp(0, 1)
     return frequencies * (fraction + (1 - fraction) / factor)
 
 
-def load_llama(path: str | Path) -> Llama:
+@require.inputs(folder=require.path)
+def load_llama(folder: str | Path) -> Llama:
     """Build a `Llama` from published files: its layers are those of this course.
 
-    path: a folder with config.json and model.safetensors, or several such files, named
-        in model.safetensors.index.json
+    folder: has config.json and model.safetensors, or several such files, named in
+        model.safetensors.index.json
     returns: the model in float32, without dropout, in evaluation mode; keep the model
         itself, because its rotary tables are in no `state_dict`
 
@@ -220,8 +218,7 @@ def load_llama(path: str | Path) -> Llama:
 
     Source: Touvron et al. 2023; the files' format: `transformers`, LlamaForCausalLM.
     """
-    require.that(isinstance(path, str | Path), "folder as a path", repr(path))
-    config = _read_config(Path(path, "config.json"))
+    config = _read_config(Path(folder, "config.json"))
     tied = config["tie_word_embeddings"]
     with torch.device("meta"):  # only shapes
         model = Llama(
@@ -231,7 +228,7 @@ def load_llama(path: str | Path) -> Llama:
             eps=config["rms_norm_eps"],
             tied=tied,
         )
-    assign_weights(model, read_weights(path, LAYERS), path, tied)
+    assign_weights(model, read_weights(folder, LAYERS), folder, tied)
     rotate = _rotary(config, model.blocks[0].attention.head_dim)
     for attention in (block.attention for block in model.blocks):
         attention.rotate = rotate  # no file contains its tables

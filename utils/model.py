@@ -1,8 +1,7 @@
 """A small GPT built from the attention of this course, and how it generates text."""
 
 import contextlib
-import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -34,11 +33,11 @@ class TransformerBlock(nn.Module):
     al. 2020.
     """
 
+    @require.inputs(
+        attention=nn.Module, feed_forward=nn.Module, d_model=require.positive_int
+    )
     def __init__(self, attention: nn.Module, feed_forward: nn.Module, d_model: int):
         super().__init__()
-        require.instance("attention", attention, nn.Module)
-        require.instance("feed_forward", feed_forward, nn.Module)
-        require.sizes(d_model=d_model)
         self.norm1 = nn.LayerNorm(d_model)
         self.attention = attention
         self.norm2 = nn.LayerNorm(d_model)
@@ -49,6 +48,7 @@ class TransformerBlock(nn.Module):
         return x + self.feed_forward(self.norm2(x))
 
 
+@require.inputs(d_model=require.positive_int)
 def feed_forward(d_model: int) -> nn.Sequential:
     """Build the two layers that process each token alone, four times as wide inside.
 
@@ -57,7 +57,6 @@ def feed_forward(d_model: int) -> nn.Sequential:
 
     Source: Vaswani et al. 2017, section 3.3; GELU as in Radford et al. 2018.
     """
-    require.sizes(d_model=d_model)
     return nn.Sequential(
         nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model)
     )
@@ -114,6 +113,11 @@ class GPT(nn.Module):
     layers that add to the residual stream. Embeddings and residuals have no dropout.
     """
 
+    @require.inputs(
+        **require.LAYER,
+        d_model=require.positive_int,
+        num_layers=require.nonnegative_int,
+    )
     def __init__(
         self,
         vocab_size: int,
@@ -129,9 +133,6 @@ class GPT(nn.Module):
         super().__init__()
         is_known, expected = positions in POSITIONS, f"positions from {POSITIONS}"
         require.that(is_known, expected, repr(positions))
-        require.sizes(d_model=d_model)
-        require.layer_sizes(d_model, d_model, context_length, dropout, num_heads)
-        require.from_zero(num_layers=num_layers)
         is_list = isinstance(attention, list | tuple)
         layers = attention if is_list else [attention] * num_layers
         expected = f"attention for each of {num_layers} blocks"
@@ -141,10 +142,6 @@ class GPT(nn.Module):
         rotary = options.get("rotary", is_rotary)
         expected = f"rotary={is_rotary} with positions={positions!r}"
         require.that(rotary is is_rotary, expected, repr(rotary))
-        for layer in layers:
-            require.instance("attention", layer, Callable)
-            expected = "attention that takes rotary=True with positions='rotary'"
-            require.that(not is_rotary or _takes_rotary(layer), expected, layer)
         options |= {"rotary": True} if is_rotary else {}
         self.context_length = context_length
         length = context_length if positions == "learned" else None
@@ -171,8 +168,7 @@ class GPT(nn.Module):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
     def forward(self, token_ids: Tensor, caches: list | None = None) -> Tensor:
-        require.instance("token ids", token_ids)
-        require.that(token_ids.dim() == 2, "token ids (B, T)", token_ids.shape)
+        require.shapes("token ids: any (B, T)", token_ids)
         num_cached = 0 if caches is None else self._check_caches(caches)
         caches = [None] * len(self.blocks) if caches is None else caches
         embedding = partial(self.embedding, start=num_cached)
@@ -196,12 +192,6 @@ class GPT(nn.Module):
     def new_caches(self, num_tokens: int) -> list:
         """Return an empty cache for each block, with room for `num_tokens`."""
         return [block.attention.new_cache(num_tokens) for block in self.blocks]
-
-
-def _takes_rotary(layer):
-    """Return whether a class of layers has a parameter `rotary`, or takes any."""
-    parameters = inspect.signature(layer).parameters.values()
-    return any(p.name == "rotary" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _init_weights(module):
@@ -238,11 +228,12 @@ GPT2_LAYERS = {  # names of layers, and ours
 }
 
 
-def load_gpt2(path: str | Path) -> GPT:
+@require.inputs(folder=require.path)
+def load_gpt2(folder: str | Path) -> GPT:
     """Build a `GPT` from GPT-2's published files: its layers are those of this course.
 
-    path: a folder with config.json and model.safetensors, or several such files, named
-        in model.safetensors.index.json
+    folder: has config.json and model.safetensors, or several such files, named in
+        model.safetensors.index.json
     returns: the model in float32, without dropout, in evaluation mode; keep the model
         itself, because its GELU (by tanh) and epsilon are in no `state_dict`
 
@@ -256,17 +247,16 @@ def load_gpt2(path: str | Path) -> GPT:
 
     Source: Radford et al. 2019; the files' format: `transformers`, GPT2LMHeadModel.
     """
-    require.that(isinstance(path, str | Path), "folder as a path", repr(path))
-    config = {"layer_norm_epsilon": 1e-5} | read_json(Path(path, "config.json"))
-    settings = GPT2_SETTINGS | dict.fromkeys(GPT2_SIZES, int)
-    check_config(config, Path(path, "config.json"), settings)
+    path = Path(folder, "config.json")
+    config = {"layer_norm_epsilon": 1e-5} | read_json(path)
+    check_config(config, path, GPT2_SETTINGS | dict.fromkeys(GPT2_SIZES, int))
     with torch.device("meta"):  # only shapes
         model = GPT(*(config[size] for size in GPT2_SIZES), qkv_bias=True)
-    weights = read_weights(path, GPT2_LAYERS)
+    weights = read_weights(folder, GPT2_LAYERS)
     for name, weight in weights.items():
         if name.startswith("blocks.") and weight.dim() == 2:  # stored as (in, out)
             weights[name] = weight.T.contiguous()
-    assign_weights(model, weights, path, tied=True)
+    assign_weights(model, weights, folder, tied=True)
     for module in model.modules():
         if isinstance(module, nn.GELU):
             module.approximate = "tanh"
@@ -281,8 +271,6 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     batch: inputs and targets, both (B, T)
     returns: scalar tensor
     """
-    require.instance("batch", batch, Sequence)
-    require.that(len(batch) == 2, "inputs and targets", f"{len(batch)} parts")
     inputs, targets = batch
     return mean_loss(model(inputs), targets)
 
@@ -301,6 +289,7 @@ def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> T
     return F.cross_entropy(logits, targets, ignore_index=ignored)
 
 
+@require.inputs(logits=require.logits)
 def top_p_probs(logits: Tensor, p: float) -> Tensor:
     """Cut to the fewest, likeliest tokens whose probabilities sum to `p` or more.
 
@@ -314,8 +303,7 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
 
     Source: Holtzman et al. 2020, section 3.1 (nucleus sampling).
     """
-    require.number(1, above_zero=True, p=p)
-    require.logits(logits)
+    require.nonnegative("p", p, high=1, above_zero=True)
     dtype = torch.promote_types(logits.dtype, torch.float32)  # for sums, 16 bits round
     probs, order = torch.softmax(logits, -1, dtype).sort(dim=-1, descending=True)
     # Of likelier tokens; below 0 for the likeliest, because a small p may round to 0.
@@ -326,6 +314,9 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
     return torch.zeros_like(probs).scatter(-1, order, probs)
 
 
+@require.inputs(
+    logits=require.logits, temperature=require.positive, top_k=require.positive_int
+)
 def next_token_probs(
     logits: Tensor,
     temperature: float = 1.0,
@@ -346,12 +337,10 @@ def next_token_probs(
 
     Source: top-k as in Fan et al. 2018, section 5.
     """
-    require.number(above_zero=True, temperature=temperature)
     # Below the maximum, a small temperature leads to -inf, and not to inf - inf = NaN.
-    largest = require.logits(logits)
+    largest = logits.amax(dim=-1, keepdim=True)
     if top_k is not None:
         V = logits.shape[-1]
-        require.sizes(top_k=top_k)
         require.that(top_k <= V, f"top_k from 1 to {V}", top_k)
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
@@ -365,19 +354,10 @@ def next_token_probs(
 
 
 @contextlib.contextmanager
-def _ready_to_generate(model, device):
-    """Switch dropout off and choose kernels; afterwards all is as it was."""
-    is_cuda = device.type == "cuda"
-    kernels = sdpa_kernel(KERNELS) if is_cuda else contextlib.nullcontext()
-    with kernels, restore_modes(model):
-        model.eval()
-        yield
-
-
-@contextlib.contextmanager
-def restore_modes(model: nn.Module):
-    """Give each module its mode back at the end, training or evaluation."""
+def eval_mode(model: nn.Module):
+    """Switch dropout off, and give each module its own mode back at the end."""
     modes = [(module, module.training) for module in model.modules()]
+    model.eval()
     try:
         yield
     finally:
@@ -390,6 +370,7 @@ KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBacken
 
 
 @torch.no_grad()
+@require.inputs(num_tokens=require.nonnegative_int, use_cache=bool)
 def generate(
     model: GPT,
     token_ids: Tensor,
@@ -415,16 +396,11 @@ def generate(
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape
     torch.Size([1, 5])
     """
-    is_model = hasattr(model, "context_length") and hasattr(model, "output")
-    require.that(is_model, "a model such as GPT", type(model).__name__)
-    require.instance("token ids", token_ids)
-    require.flags(use_cache=use_cache)
+    V = model.output.out_features
+    require.token_ids("token ids", token_ids, V)
     is_valid = token_ids.dim() == 2 and token_ids.shape[-1] > 0
     require.that(is_valid, "token ids (B, T), one or more each", token_ids.shape)
-    require.from_zero(num_tokens=num_tokens)
-    V = model.output.out_features
     next_token_probs(torch.zeros(V), temperature, top_k, top_p)  # checks the options
-    require.token_ids(token_ids, V)
     if end_id is not None:
         is_valid = require.is_whole(end_id) and 0 <= end_id < V
         require.that(is_valid, f"end_id below {V}", repr(end_id))
@@ -432,7 +408,8 @@ def generate(
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None
     has_ended = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)  # (B, 1)
-    with _ready_to_generate(model, token_ids.device):
+    kernels = sdpa_kernel(KERNELS) if token_ids.is_cuda else contextlib.nullcontext()
+    with kernels, eval_mode(model):
         for _ in range(num_tokens):
             if token_ids.shape[-1] > model.context_length:
                 caches = None

@@ -50,6 +50,7 @@ def has_own_gpu() -> bool:
     return torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 
 
+@require.inputs("query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)")
 def partial_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -67,7 +68,6 @@ def partial_attention(
 
     Source: Milakov and Gimelshein 2018, section 3; Dao et al. 2022, section 3.1.
     """
-    require.query_key_value(query, key, value)
     scores = scaled_scores(query, key)  # (..., T, S)
     if mask is not None:
         require.mask("mask", mask, scores)
@@ -81,6 +81,9 @@ def partial_attention(
     return exps @ value.to(exps.dtype), maxima, exps.sum(dim=-1)
 
 
+@require.inputs(
+    "accumulators (..., T, d_v); maxima (..., T); denominators (..., T)", equal=True
+)
 def combine_partial_attention(
     accumulators: Tensor, maxima: Tensor, denominators: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -97,10 +100,6 @@ def combine_partial_attention(
     Source: Milakov and Gimelshein 2018, section 3.1; Liu, Zaharia and Abbeel 2023,
     section 3.
     """
-    expected = "accumulators (..., T, d_v); maxima (..., T); denominators (..., T)"
-    parts = accumulators, maxima, denominators
-    [count, *_] = require.floats(expected, *parts, equal=True)["..."] or [0]
-    require.that(count > 0, "(P, ...) with one part or more", accumulators.shape)
     largest = maxima.amax(dim=0)
     base = finite_maximum(largest)
     require.finite("maxima below inf, and no NaN", base)
@@ -124,14 +123,17 @@ def merge_parts(
     >>> merge_parts(part, part)
     (tensor([[12.]]), tensor([0.]), tensor([2.]))
     """
-    expected, sizes = "accumulators (..., d_v); maxima (...); denominators (...)", {}
     for part in (first, second):
         is_part = isinstance(part, tuple | list) and len(part) == 3
         require.that(is_part, "three tensors of each part", f"{part!r:.60}")
-        sizes = require.floats(expected, *part, equal=True, **sizes)
     return combine_partial_attention(*map(torch.stack, zip(first, second)))
 
 
+@require.inputs(
+    "W_1 (U, D); x (..., D); b_1 (U); W_2 (D, U); b_2 (D)",
+    rank=require.nonnegative_int,
+    count=require.positive_int,
+)
 def mlp_part(
     x: Tensor,
     W_1: Tensor,
@@ -155,10 +157,7 @@ def mlp_part(
 
     Source: Shoeybi et al. 2019, *Megatron-LM*, section 3.
     """
-    require.sizes(count=count)
-    require.from_zero(rank=rank)
-    expected = "W_1 (U, D); x (..., D); b_1 (U); W_2 (D, U); b_2 (D)"
-    U = require.floats(expected, W_1, x, b_1, W_2, b_2)["U"]
+    U = len(W_1)
     is_valid = rank < count and U % count == 0
     expected = f"a count that divides U = {U} and a rank below it"
     require.that(is_valid, expected, count, rank)
@@ -167,6 +166,7 @@ def mlp_part(
     return part + b_2 if rank == 0 else part
 
 
+@require.inputs(num_tokens=require.nonnegative_int, striped=bool)
 def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
     """Return the positions of this process's tokens in a text of `num_tokens`.
 
@@ -176,8 +176,6 @@ def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
 
     Source: stripes as in Brandon et al. 2023, section 3.
     """
-    require.from_zero(num_tokens=num_tokens)
-    require.flags(striped=striped)
     rank, count = _rank_and_count()
     expected = f"a number of tokens that {count} processes can share equally"
     require.that(num_tokens % count == 0, expected, num_tokens)
@@ -192,6 +190,10 @@ def _rank_and_count():
     return dist.get_rank(), dist.get_world_size()
 
 
+@require.inputs(
+    "query (..., T, d_k); key (..., T, d_k); value (..., T, d_k); positions: any (T)",
+    equal=True,
+)
 def ring_attention(
     query: Tensor, key: Tensor, value: Tensor, positions: Tensor | None = None
 ) -> Tensor:
@@ -207,11 +209,6 @@ def ring_attention(
 
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """
-    expected = "query (..., T, d_k); key (..., T, d_k); value (..., T, d_k)"
-    T = require.floats(expected, query, key, value, equal=True)["T"]
-    if positions is not None:
-        positions = require.integers("positions", positions)
-        require.shapes("positions (T)", positions, T=T, device=query.device)
     (_, num_turns), result = _rank_and_count(), None
     chunk, chunk_positions = torch.stack((key, value)), positions
     for turn in range(num_turns):

@@ -45,6 +45,7 @@ def load_tokenizer() -> tiktoken.Encoding:
     )
 
 
+@require.inputs(new_id=require.nonnegative_int)
 def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     """Replace each occurrence of a pair of neighbours by one new id.
 
@@ -57,7 +58,6 @@ def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     """
     is_pair = isinstance(pair, tuple | list) and len(pair) == 2
     require.that(is_pair, "a pair of ids", repr(pair))
-    require.from_zero(new_id=new_id)
     if not isinstance(ids, list | tuple | bytes):  # converting these would take time
         ids = require.integers("ids", ids).tolist()
     require.whole_numbers("ids", [*pair, *ids])
@@ -77,6 +77,7 @@ def _merge(ids, pair, new_id):
     return merged
 
 
+@require.inputs(words=dict)
 def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     """Count neighbouring ids over all words, each as often as its word occurs.
 
@@ -86,16 +87,14 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     >>> count_pairs({(1, 2, 1): 3, (2, 1): 1, (5, 6): 0})
     Counter({(2, 1): 4, (1, 2): 3})
     """
-    require.instance("words", words, dict)
     counts = Counter()
     for ids, occurrences in words.items():
-        require.instance("ids of a word", ids, tuple)
-        require.from_zero(occurrences=occurrences)
         for pair in pairwise(ids):
             counts[pair] += occurrences
     return +counts  # without zeros
 
 
+@require.inputs(num_merges=require.nonnegative_int)
 def train_bpe(
     text: str, num_merges: int, pattern: re.Pattern = WORD
 ) -> dict[tuple[int, int], int]:
@@ -114,7 +113,6 @@ def train_bpe(
 
     Source: Sennrich et al. 2016, section 3.2; on bytes: Radford et al. 2019.
     """
-    require.from_zero(num_merges=num_merges)
     occurrences = Counter(_split_words(text, pattern))
     words = [list(word.encode("utf-8")) for word in occurrences]
     times = list(occurrences.values())
@@ -201,18 +199,15 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     return b"".join(pieces[i] for i in ids).decode("utf-8", errors="replace")
 
 
+@require.inputs(merges=dict)
 def token_bytes(merges: dict[tuple[int, int], int]) -> dict[int, bytes]:
     """Return the bytes that each id stands for.
 
     merges: from pairs of known ids to ids that aren't used yet
     returns: dict from the 256 bytes, and then from the new ids
     """
-    require.instance("merges", merges, dict)
     pieces = {byte: bytes([byte]) for byte in range(256)}
     for pair, new_id in merges.items():
-        is_pair = isinstance(pair, tuple) and len(pair) == 2
-        require.that(is_pair, "pairs of ids", repr(pair))
-        require.from_zero(new_id=new_id)
         is_known, received = pieces.keys() >= {*pair}, f"{pair} before its parts"
         require.that(is_known, "merges in the order learned", received)
         require.that(new_id not in pieces, f"an unused id for {pair}", new_id)

@@ -29,7 +29,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     changes are put back. A passed exercise is recorded, unless `record` is False, and
     from then on `solution` returns the answer.
     """
-    require.flags(record=record)
+    require.instance("record", record, bool)
     entry = _find(exercise)
     if entry is None:
         ids = ", ".join(sorted((e.id for e in catalogue.exercises()), key=float))
@@ -111,7 +111,7 @@ def solution(exercise: str, passed: bool = True):
 
     Raises ValueError if there is no such exercise, or none that later cells use.
     """
-    require.flags(passed=passed)
+    require.instance("passed", passed, bool)
     entry = _find(exercise)
     course_answer = catalogue.course_version(entry) if entry else None
     if course_answer is None:

@@ -25,6 +25,7 @@ def broken_model() -> GPT:
     return model
 
 
+@require.inputs(model=GPT)
 def examine_model(model: GPT) -> None:
     """Print its loss on the course's story, and how evenly each block shares weights.
 
@@ -35,7 +36,6 @@ def examine_model(model: GPT) -> None:
 
     model: `broken_model()`, or the model of `data/tales` with other weights
     """
-    require.instance("model", model, GPT)
     healthy, encode, _ = load_tales_model()
     check_shapes(healthy, model.state_dict(), "the model")
     size = healthy.context_length

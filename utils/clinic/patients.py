@@ -144,7 +144,6 @@ class Layer(nn.Module):
     def forward(self, *inputs, need_weights=False):
         """Return what this kind of layer gives."""
         self._check(inputs)
-        require.flags(need_weights=need_weights)
         if self.kind.is_masked:
             inputs = (self._learned(), *inputs)
         answer = with_mistakes(self.kind.letter, self._slugs)
@@ -162,7 +161,7 @@ class Layer(nn.Module):
         if self.kind.is_masked:
             expected, weight = "x (B, T, D)", self.W_query.weight
             sizes |= {"dtype": weight.dtype, "device": weight.device}
-        T = require.floats(expected, *inputs, **sizes)["T"]
+        T = require.shapes(expected, *inputs, **sizes)["T"]
         is_long = self.kind.is_masked and T > LENGTH
         require.that(T > 0 and not is_long, usage, *(x.shape for x in inputs))
 
@@ -192,6 +191,7 @@ def uniform(generator, *shape):
     return (torch.rand(*shape, generator=generator, **options) - 0.5) * 12**0.5
 
 
+@require.inputs(number=require.positive_int)
 def patient(number: int) -> Layer:
     """Return an attention layer whose steps may be wrong, the same for each number.
 
@@ -206,7 +206,6 @@ def patient(number: int) -> Layer:
       takes  query, key, value, each (…, T, 16)
       gives  output (…, T, 16), weights (…, T, T)
     """
-    require.sizes(number=number)
     kind = KINDS[number // 100 % 3]
     choices = possible_faults(kind, are_two=number >= 300)
     turn, index = divmod(number, len(choices))  # in each turn every cause comes once

@@ -54,6 +54,7 @@ def _next_word_loss(model, words):
     return mean_loss(scores, words[:, BACK:])
 
 
+@require.inputs(seed=require.nonnegative_int)
 def train_on_words(
     layer, steps: int = 200, seed: int = 0, lr: float = 1e-2
 ) -> list[float]:
@@ -66,7 +67,6 @@ def train_on_words(
     """
     kind = expect_layer(layer).kind
     require.that(kind.is_masked, "a layer with weights", kind.name)
-    require.from_zero(seed=seed)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         model = _NextWord(copy.deepcopy(layer))

@@ -73,7 +73,8 @@ def heat(
     Heat map: Rows sum to 1. Rows (query): 0 a, 1 b. Columns (key): 0 a, 1 b. \
 Framed: 1 b / 0 a.
     """
-    require.flags(signed=signed, show_values=show_values is None or show_values)
+    require.instance("signed", signed, bool)
+    require.instance("show_values", show_values is None or show_values, bool)
     maps = to_array(maps, "maps")
     require.that(maps.ndim in (2, 3), "maps with 2 or 3 axes", maps.shape)
     maps = maps[None] if maps.ndim == 2 else maps
@@ -326,12 +327,13 @@ def lines(
     >>> lines({"loss": [3.0, 2.0]}, title="It falls", **style)
     Lines: It falls. Across: step. Up: loss. Lines: loss. late: A cat.
     """
-    require.flags(log_x=log_x, log_y=log_y)
+    require.instance("log_x", log_x, bool)
+    require.instance("log_y", log_y, bool)
     expect_dict("series", series)
     expect_dict("reference", reference or series)
     expect_dict("marks", marks or series)
     expect_dict("thin", thin or series)
-    require.sizes(smooth=smooth)
+    require.positive_int("smooth", smooth)
     log_x, log_y = log_x and "log_x", log_y and "log_y"
     unknown = [*{*(thin or ())} - {*series}]
     require.that(not unknown, f"thin with names from {[*series]}", unknown)
@@ -481,7 +483,7 @@ def scatter(
     Marks: More weight costs more. Across: weight. Up: cost. Groups: block 0. \
 Labels: head 1.
     """
-    require.flags(log_x=log_x)
+    require.instance("log_x", log_x, bool)
     expect_dict("groups", groups)
     for what, names, known in (
         ("offsets", offsets or (), labels or {}),

@@ -18,13 +18,20 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_map_only
 
 from utils import require
 from utils.checkpoints import check_shapes, require_equal
 from utils.files import write_atomically
 
 
+@require.inputs(
+    step=require.nonnegative_int,
+    steps=require.nonnegative_int,
+    lr=require.nonnegative,
+    warmup=require.nonnegative_int,
+    decline=require.fraction,
+)
 def learning_rate(
     step: int,
     steps: int,
@@ -48,19 +55,17 @@ def learning_rate(
     Source: Loshchilov and Hutter 2017, section 3; the warm-up: Goyal et al. 2017; the
     late decline: Hu et al. 2024, section 4.
     """
-    require.from_zero(step=step, steps=steps, warmup=warmup)
-    require.number(lr=lr)
-    require.number(lr, final_lr=0 if final_lr is None else final_lr)
-    require.number(1, decline=decline)
     if step < warmup:
         return lr * (step + 1) / warmup
     if final_lr is None:
         return lr
+    require.nonnegative("final_lr", final_lr, high=lr)
     start = max(warmup, (steps - 1) * (1 - decline))
     t = min(1.0, max(0.0, step - start) / max(1e-9, steps - 1 - start))
     return final_lr + (lr - final_lr) * (1 + math.cos(math.pi * t)) / 2
 
 
+@require.inputs(model=nn.Module, weight_decay=require.nonnegative)
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     """Split the parameters into two groups: AdamW shrinks only the first.
 
@@ -73,8 +78,6 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     >>> [[tuple(p.shape) for p in g["params"]] for g in decay_groups(layers, 0.1)]
     [[(3, 5)], [(7, 5), (5,), (5,), (3,)]]
     """
-    require.instance("model", model, nn.Module)
-    require.number(weight_decay=weight_decay)
     embeddings = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
     decay, no_decay = [], []
     for parameter in model.parameters():
@@ -111,14 +114,11 @@ class TrainingConfig:
     metadata: dict | None = None
 
     def __post_init__(self):
-        require.sizes(save_every=self.save_every)
-        require.from_zero(warmup=self.warmup)
-        final_lr = 0 if self.final_lr is None else self.final_lr
-        require.number(final_lr=final_lr, weight_decay=self.weight_decay)
-        require.number(1, decline=self.decline)
-        require.number(above_zero=True, clip=1.0 if self.clip is None else self.clip)
-        is_path = isinstance(self.checkpoint, str | Path | None)
-        require.that(is_path, "checkpoint as a path", repr(self.checkpoint))
+        require.positive_int("save_every", self.save_every)
+        if self.clip is not None:
+            require.positive("clip", self.clip)
+        if self.checkpoint is not None:
+            require.path("checkpoint", self.checkpoint)
         expected = "metadata as a dict of strings, numbers, lists and dicts, which a "
         expected += "checkpoint gives back as they were"
         require.that(_is_storable(self.metadata), expected, self.metadata)
@@ -131,13 +131,19 @@ def _is_storable(metadata):
         torch.save(metadata, buffer)
         buffer.seek(0)
         stored = torch.load(buffer, weights_only=True)
-        has_tensors = any(map(torch.is_tensor, tree_leaves(metadata)))
-        is_dict = isinstance(metadata, dict | None) and not has_tensors
-        return is_dict and bool(stored == metadata)
+        return isinstance(metadata, dict | None) and bool(stored == metadata)
     except Exception:
         return False
 
 
+@require.inputs(
+    model=nn.Module,
+    compute_loss=Callable,
+    steps=require.nonnegative_int,
+    show_progress=bool,
+    on_step=Callable,
+    config=TrainingConfig,
+)
 def train(
     model: nn.Module,
     batches: Sequence | Callable[[int], Any],
@@ -180,21 +186,10 @@ def train(
     Source: AdamW, Loshchilov and Hutter 2019, algorithm 2; warm-up, decay groups and
     clipping as in nanoGPT.
     """
-    require.instance("model", model, nn.Module)
-    require.instance("config", config, TrainingConfig)
-    require.from_zero(steps=steps)
-    learning_rate(0, steps, lr, final_lr=config.final_lr)  # checks both rates
-    require.flags(show_progress=show_progress)
-    require.instance("compute_loss", compute_loss, Callable)
-    if on_step is not None:
-        require.instance("on_step", on_step, Callable)
-    is_list = hasattr(batches, "__getitem__") and hasattr(batches, "__len__")
-    no_list = dict | str | bytes | bytearray
-    # A tensor is one batch.
-    is_list = is_list and not (isinstance(batches, no_list) or hasattr(batches, "ndim"))
     expected = "a list of batches, or a function from a number to a batch"
     received = f"{type(batches).__name__}: pass [batch], or list(…) of a DataLoader"
-    require.that(callable(batches) or is_list, expected, received)
+    is_usable = callable(batches) or isinstance(batches, Sequence)
+    require.that(is_usable, expected, received)
     require.that(callable(batches) or len(batches), "one batch or more", "none")
     state = _TrainingState(model, steps, lr, config)
     if config.checkpoint is not None and Path(config.checkpoint).exists():
@@ -232,7 +227,7 @@ class _TrainingState:
     """Everything that decides how a training run continues."""
 
     def __init__(self, model, steps, lr, config):
-        self.model, self.steps, self.lr, self.config = model, steps, lr, config
+        self.model, self.steps, self.config = model, steps, config
         weight = next((w for w in model.parameters() if w.requires_grad), None)
         require.that(weight is not None, "a model with weights to train", "none")
         self.device = weight.device
@@ -241,15 +236,15 @@ class _TrainingState:
         self.autocast_dtype = _autocast_dtype(self.device)
         is_scaled = self.autocast_dtype == torch.float16
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_scaled)
+        self.schedule = lr, config.warmup, config.final_lr, config.decline
+        learning_rate(0, steps, *self.schedule)  # checks them
         self.step = 0
         # The losses stay on the device, because reading one would wait for the GPU.
         dtype = torch.promote_types(weight.dtype, torch.float32)
         self.losses = torch.zeros(steps, dtype=dtype, device=self.device)
 
     def train_step(self, get_batch, compute_loss):
-        config = self.config
-        schedule = self.steps, self.lr, config.warmup, config.final_lr, config.decline
-        rate = learning_rate(self.step, *schedule)
+        rate = learning_rate(self.step, self.steps, *self.schedule)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad()
@@ -266,14 +261,14 @@ class _TrainingState:
         if self.device.type == "cpu":  # a GPU would have to wait for the loss
             self.require_finite_losses()
         self.scaler.scale(loss).backward()
-        if config.clip is not None:
+        if self.config.clip is not None:
             self.scaler.unscale_(self.optimizer)
-            nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.step += 1
         # In a group of processes this raises after the same step in all of them.
-        if 0 in (self.step % 50, self.step % config.save_every):
+        if 0 in (self.step % 50, self.step % self.config.save_every):
             self.require_finite_losses()
 
     def require_finite_losses(self):

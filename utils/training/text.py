@@ -30,7 +30,7 @@ from utils import require
 from utils.checkpoints import assign_weights, check_config, read_json, read_tensors
 from utils.data import sliding_windows
 from utils.files import DATA, write_atomically
-from utils.model import GPT, generate, next_token_loss, restore_modes
+from utils.model import GPT, eval_mode, generate, next_token_loss
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
 from utils.tokenizer import decode_bpe, encode_bpe, token_bytes, train_bpe
 from utils.training import TrainingConfig, read_checkpoint, to_device, train
@@ -53,6 +53,7 @@ def load_tales_model() -> TextModel:
     return load_text_model(DATA / "tales")
 
 
+@require.inputs(path=require.path)
 def load_text_model(path: str | Path) -> TextModel:
     """Load a model that `python -m utils.training` trained.
 
@@ -63,7 +64,6 @@ def load_text_model(path: str | Path) -> TextModel:
     Raises FileNotFoundError if a file is missing, and ValueError if it is damaged or
     was not written by this command.
     """
-    require.that(isinstance(path, str | Path), "path of a file or folder", repr(path))
     if Path(path).is_dir():
         metadata = read_json(Path(path, "config.json"))
     else:
@@ -195,13 +195,14 @@ def _parse(arguments):
 
 def _check(**values):
     """Expect numbers that fit; the names are those of the command, as in its errors."""
-    counts = "steps save-every batch context layers merges tokens width".split()
-    require.sizes(**{f"--{name}": values[f"--{name}"] for name in counts})
+    counts = "steps save-every batch context layers merges tokens width heads".split()
+    for name in counts:
+        require.positive_int(f"--{name}", values[f"--{name}"])
     require.divisible(values["--width"], values["--heads"])
-    require.from_zero(**{"--seed": values["--seed"]})
-    fractions = "--lr", "--decline", "--dropout"
-    require.number(1, **{name: values[name] for name in fractions})
-    require.number(above_zero=True, **{"--temperature": values["--temperature"]})
+    require.nonnegative_int("--seed", values["--seed"])
+    for name in ("--lr", "--decline", "--dropout"):
+        require.fraction(name, values[name])
+    require.positive("--temperature", values["--temperature"])
 
 
 def _write_text(options, write):
@@ -348,6 +349,9 @@ def _merges(metadata):
     return {tuple(pair): 256 + i for i, pair in enumerate(metadata["merges"])}
 
 
+@require.inputs(
+    "ids: any (N)", context_length=require.positive_int, batch_size=require.positive_int
+)
 def draw_windows(
     ids: Tensor, context_length: int, batch_size: int, seed: int, number: int
 ) -> tuple[Tensor, Tensor]:
@@ -360,9 +364,6 @@ def draw_windows(
     tensor([[13, 14, 15, 16],
             [72, 73, 74, 75]])
     """
-    ids = require.enough_ids(ids, context_length)
-    require.sizes(batch_size=batch_size)
-    require.whole_numbers("seed and number", [seed, number])
     draw = random.Random(f"{seed}, {number}")
     starts = [draw.randrange(len(ids) - context_length) for _ in range(batch_size)]
     windows = ids[torch.tensor(starts)[:, None] + torch.arange(context_length + 1)]
@@ -370,6 +371,12 @@ def draw_windows(
 
 
 @torch.no_grad()
+@require.inputs(
+    "ids: any (N)",
+    model=nn.Module,
+    context_length=require.positive_int,
+    batch_size=require.positive_int,
+)
 def held_out_loss(
     model: nn.Module, ids: Tensor, context_length: int, batch_size: int = 8
 ) -> Tensor:
@@ -378,15 +385,11 @@ def held_out_loss(
     model: a GPT or another module from ids (B, T) to logits (B, T, V)
     ids: (N,); of a long text, about 128 evenly spaced windows are used
     """
-    require.instance("model", model, nn.Module)
-    ids = require.enough_ids(ids, context_length)
-    require.sizes(batch_size=batch_size)
     stride = max(context_length, len(ids) // 128)
     windows = sliding_windows(ids, context_length, stride)
     device = next((t.device for t in model.parameters()), ids.device)
     total = 0.0
-    with restore_modes(model):
-        model.eval()
+    with eval_mode(model):
         for batch in zip(*(t.split(batch_size) for t in windows)):
             total += next_token_loss(model, to_device(batch, device)) * len(batch[0])
     return total / len(windows[0])
