@@ -82,7 +82,9 @@ def causal_mask(num_tokens: int) -> Tensor:
             [ True,  True, False],
             [ True,  True,  True]])
     """
-    return require.memory(torch.ones, num_tokens, num_tokens, dtype=torch.bool).tril()
+    return require.fits_memory(
+        torch.ones, num_tokens, num_tokens, dtype=torch.bool
+    ).tril()
 
 
 @require.inputs(num_tokens=require.nonnegative_int)
@@ -97,7 +99,7 @@ def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
             [ True,  True,  True]])
     """
     lengths = require.integers("lengths", lengths)
-    require.between("lengths", lengths, 0, num_tokens)
+    require.in_range("lengths", lengths, 0, num_tokens)
     return torch.arange(num_tokens, device=lengths.device) < lengths[:, None]
 
 
@@ -403,7 +405,7 @@ class CausalAttention(ComputedBuffer, SelfAttention):
         return "mask", causal_mask(self.context_length)
 
     def _mask_and_dropout(self, num_tokens):
-        require.length(num_tokens, self.context_length)
+        require.fits_context(num_tokens, self.context_length)
         mask = self.mask[:num_tokens, :num_tokens]
         return mask, self.dropout_p if self.training else 0.0
 
@@ -525,7 +527,7 @@ class MultiHeadAttention(nn.Module):
         self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias)
         self.out_proj = nn.Linear(d_out, d_out)
         if rotary:
-            require.even("head width with rotary=True", self.head_dim)
+            require.even_int("head width with rotary=True", self.head_dim)
             self.rotate = Rotary(context_length, self.head_dim, rope_base)
 
     @require.inputs(need_weights=bool, cache=KeyValueCache)
@@ -572,7 +574,7 @@ class MultiHeadAttention(nn.Module):
         if context is None:
             num_keys = require.tokens("x", x, self, padding_mask, num_cached)
             if self.causal or self.rotary:
-                require.length(num_keys, self.context_length)
+                require.fits_context(num_keys, self.context_length)
             return num_cached
         require.layer_input("x", x, self)
         require.tokens("context", context, self, padding_mask, num_cached=0)

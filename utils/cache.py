@@ -59,7 +59,9 @@ class KeyValueCache:
         require.that(end <= self.capacity, expected, end)
         if self.key is None:
             self.key, self.value = (
-                require.memory(x.new_empty, *x.shape[:2], self.capacity, x.shape[-1])
+                require.fits_memory(
+                    x.new_empty, *x.shape[:2], self.capacity, x.shape[-1]
+                )
                 for x in (key, value)
             )
         self.key[:, :, start:end], self.value[:, :, start:end] = key, value

@@ -90,7 +90,8 @@ def _open_tensors(folder):
     index, files = path.with_name(f"{path.name}.index.json"), [path.name]
     if index.is_file() and not path.is_file():
         names = read_json(index).get("weight_map")
-        is_map = isinstance(names, dict) and all(map(_is_file_name, names.values()))
+        is_map = isinstance(names, dict)
+        is_map = is_map and all(name == Path(str(name)).name for name in names.values())
         expected = "weight_map as a dict from tensors to files beside it"
         require.that(is_map, expected, f"{names!r:.80}", where=index)
         files = sorted({*names.values()})
@@ -103,10 +104,6 @@ def _open_tensors(folder):
         except SafetensorError as error:
             raise ValueError(f"{path} is damaged: {error}") from error
     return tensors
-
-
-def _is_file_name(name):
-    return isinstance(name, str) and name == Path(name).name
 
 
 def assign_weights(

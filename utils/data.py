@@ -43,6 +43,6 @@ def sliding_windows(
     ids = require.integers("token ids", ids)
     expected = f"more than context_length = {context_length} token ids"
     require.that(len(ids) > context_length, expected, len(ids))
-    require.between("token ids", ids, 0, math.inf)
+    require.in_range("token ids", ids, 0, math.inf)
     windows = ids.unfold(0, context_length + 1, stride)  # (N, context_length + 1)
     return windows[:, :-1].clone(), windows[:, 1:].clone()

@@ -85,16 +85,16 @@ def gated_delta_rule(
 
     Source: Yang et al. 2025, *Gated Delta Networks*, equation 10.
     """
-    require.between("beta", beta, 0, 1)
-    require.between("gate", gate, 0, 1)
+    require.in_range("beta", beta, 0, 1)
+    require.in_range("gate", gate, 0, 1)
     state, outputs, dtype = _empty_state(key, value), [], value.dtype
     inputs = (t.to(state.dtype) for t in (query, key, value, beta, gate))
     query, key, value, beta, gate = inputs
     for t in range(key.shape[-2]):
         state = gate[..., t, None, None] * state
-        known = _read_state(state, key[..., t, :])  # (..., d_v), so far for this key
-        change = beta[..., t, None] * (value[..., t, :] - known)
-        state = state + key[..., t, :, None] * change[..., None, :]  # (..., d_k, d_v)
+        old_value = _read_state(state, key[..., t, :])  # (..., d_v)
+        update = beta[..., t, None] * (value[..., t, :] - old_value)
+        state = state + key[..., t, :, None] * update[..., None, :]  # (..., d_k, d_v)
         outputs.append(_read_state(state, query[..., t, :]))
     return torch.stack(outputs, dim=-2).to(dtype)
 
@@ -132,8 +132,8 @@ def attend_in_chunks(
     section 3.2.
     """
     log_gate = torch.zeros_like(beta) if log_gate is None else log_gate
-    require.between("beta", beta, 0, 1)
-    require.between("log_gate", log_gate, -math.inf, 0)
+    require.in_range("beta", beta, 0, 1)
+    require.in_range("log_gate", log_gate, -math.inf, 0)
     empty, outputs = _empty_state(key, value), []
     state = empty if state is None else state
     sizes = require.shapes("a new state (..., d_k, d_v)", empty, equal=True)
@@ -244,7 +244,7 @@ class DeltaAttention(nn.Module):
     ) -> Tensor:
         num_cached = 0 if cache is None else len(cache)
         num_tokens = require.tokens("x", x, self, padding_mask, num_cached)
-        require.length(num_tokens, self.context_length)
+        require.fits_context(num_tokens, self.context_length)
         if x.shape[1] == 0:
             return self.W_value(x)  # (B, 0, d_out)
         projected = self.W_query(x), self.W_key(x), self.W_value(x)

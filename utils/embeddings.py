@@ -24,11 +24,11 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
     tensor([[5., 6.],
             [1., 2.]])
     """
-    require.token_ids("token ids", ids, len(table))
+    require.token_ids(ids, len(table))
     return F.embedding(ids, table)
 
 
-@require.inputs(num_positions=require.positive_int, d_model=require.even)
+@require.inputs(num_positions=require.positive_int, d_model=require.even_int)
 def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
     """Give each position a fixed vector of sines and cosines.
 
@@ -104,11 +104,11 @@ class TokenAndPositionEmbedding(nn.Module):
     @require.inputs("token_ids: any (..., T)", start=require.nonnegative_int)
     def forward(self, token_ids: Tensor, start: int = 0) -> Tensor:
         num_embeddings = self.token_embedding.num_embeddings
-        require.token_ids("token ids", token_ids, num_embeddings)
+        require.token_ids(token_ids, num_embeddings)
         if self.position_embedding is None:
             return self.token_embedding(token_ids)
         end = start + token_ids.shape[-1]
-        require.length(end, self.position_embedding.num_embeddings)
+        require.fits_context(end, self.position_embedding.num_embeddings)
         positions = torch.arange(start, end, device=token_ids.device)
         return self.token_embedding(token_ids) + self.position_embedding(positions)
 
@@ -130,12 +130,12 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     Source: Su et al. 2021, section 3.2. Many models pair feature i with i + d_k/2.
     """
     require.broadcastable("positions", positions, x.shape[:-1])
-    require.even("width of x", x.shape[-1])
+    require.even_int("width of x", x.shape[-1])
     return rotate_pairs(x, *rotary_tables(positions, x.shape[-1], base))
 
 
 @require.inputs(
-    positions=Tensor, width=require.even, base=require.positive, rescale=Callable
+    positions=Tensor, width=require.even_int, base=require.positive, rescale=Callable
 )
 def rotary_tables(
     positions: Tensor,
@@ -160,7 +160,7 @@ def rotary_tables(
         require.finite("finite frequencies", speeds)
         periods = 1 / speeds
     angles = positions[..., None].double() / periods  # (..., T, d_k / 2)
-    require.between("angles", angles, -(2**53), 2**53)  # larger ones have no fraction
+    require.in_range("angles", angles, -(2**53), 2**53)  # larger ones have no fraction
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
@@ -230,7 +230,7 @@ class Rotary(ComputedBuffer):
     @require.inputs("x (..., T, d_k)", start=require.nonnegative_int)
     def forward(self, x: Tensor, start: int) -> Tensor:
         end = start + x.shape[-2]
-        require.length(end, self.num_positions, "num_positions")
+        require.fits_context(end, self.num_positions, "num_positions")
         return rotate_pairs(x, *self.tables[:, start:end])
 
 

@@ -54,9 +54,6 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
     """
     is_valid = x.dim() > 1 and x.shape[1] > 1 and x.numel() > 0
     require.that(is_valid, "x of two tokens or more", x.shape)
-    is_finite = all(part.isfinite().all() for part in (x, *layer.parameters()))
-    is_finite &= not any(b.isnan().any() for b in layer.buffers())  # masks have -inf
-    require.that(is_finite, "x and a layer of finite numbers", "NaN or infinity")
     differ = (x != x[:, :1]).any()  # equal ones have the same mean
     require.that(differ, "x with tokens that differ, or no leak shows", "equal ones")
     layer, largest = copy.deepcopy(layer), torch.tensor(0.0)  # buffers change
@@ -65,22 +62,14 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
         for part in layer.modules():
             if isinstance(part, nn.Dropout) or getattr(part, "dropout_p", 0) > 0:
                 part.training = False
-        outputs, repeated = _outputs(layer, x), _outputs(layer, x)
+        outputs, repeated = layer(x), layer(x)
         is_same = torch.allclose(outputs, repeated, equal_nan=True)
         expected = "a layer that is random only in nn.Dropout, not in F.dropout"
         require.that(is_same, expected, "two outputs for the same x")
         for t in range(1, x.shape[1]):
-            change = (_outputs(layer, x[:, :t]) - outputs[:, :t]).abs().max()
+            change = (layer(x[:, :t]) - outputs[:, :t]).abs().max()
             largest = torch.maximum(largest, change)  # max() would lose NaN
     return largest.item()
-
-
-def _outputs(layer, x):
-    """Return the outputs of a layer, one for each token of x."""
-    outputs = layer(x)
-    expected = f"outputs (B, T, …) with {tuple(x.shape[:2])}"
-    require.that(outputs.shape[:2] == x.shape[:2], expected, outputs.shape)
-    return outputs
 
 
 @require.inputs(
@@ -105,8 +94,6 @@ def greedy_translate(
         logits = next_logits([start_id, *ids])
         require.logits("logits", logits)
         require.that(logits.dim() == 1, "logits (V,)", logits.shape)
-        V, is_known = len(logits), max(start_id, end_id) < len(logits)
-        require.that(is_known, f"start_id and end_id below {V}", start_id, end_id)
         best = logits.argmax().item()
         if best == end_id:
             break

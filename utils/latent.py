@@ -127,7 +127,7 @@ class LatentAttention(nn.Module):
         **require.LAYER,
         latent_dim=require.positive_int,
         rotary=bool,
-        rotary_dim=require.even,
+        rotary_dim=require.even_int,
     )
     def __init__(
         self,
@@ -175,7 +175,7 @@ class LatentAttention(nn.Module):
     ) -> Tensor | tuple[Tensor, Tensor]:
         start = 0 if cache is None else len(cache)
         num_tokens = require.tokens("x", x, self, padding_mask, start)
-        require.length(num_tokens, self.context_length)
+        require.fits_context(num_tokens, self.context_length)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, d_k + d_rot)
         query, rotated_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
         latent = self.W_latent(x)  # (B, T, d_c), in 16 bits under autocast

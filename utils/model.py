@@ -397,7 +397,7 @@ def generate(
     torch.Size([1, 5])
     """
     V = model.output.out_features
-    require.token_ids("token ids", token_ids, V)
+    require.token_ids(token_ids, V)
     is_valid = token_ids.dim() == 2 and token_ids.shape[-1] > 0
     require.that(is_valid, "token ids (B, T), one or more each", token_ids.shape)
     next_token_probs(torch.zeros(V), temperature, top_k, top_p)  # checks the options

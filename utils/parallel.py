@@ -218,14 +218,14 @@ def ring_attention(
         part = partial_attention(query, *chunk, mask)
         result = part if result is None else merge_parts(result, part)
         if turn < num_turns - 1:
-            chunk = _SendOn.apply(chunk)
+            chunk = _SendToNext.apply(chunk)
             if positions is not None:
                 chunk_positions = _exchange(chunk_positions, 1)
     accumulator, _, denominator = result  # not 0, because a token sees itself
     return (accumulator / denominator[..., None]).to(value.dtype)
 
 
-class _SendOn(torch.autograd.Function):
+class _SendToNext(torch.autograd.Function):
     """Send a tensor to the next process; its gradient comes back the same way."""
 
     @staticmethod

@@ -111,7 +111,8 @@ def shapes(expected: str, *tensors: Tensor, equal: bool = False, **known) -> dic
         if kind == "bool":
             dtype = torch.bool
         elif kind == "":
-            that(x.is_floating_point(), f"{name} of floating-point numbers", x.dtype)
+            if not x.is_floating_point():
+                refuse(f"{name} of floating-point numbers", x.dtype)
             dtype = known.setdefault("dtype", x.dtype)
         if (x.dtype, x.device) != (dtype, device) and not _is_cast(x, dtype, device):
             refuse(f"{name} as {dtype} on {device}", f"{x.dtype} on {x.device}")
@@ -178,15 +179,15 @@ def tokens(
     return known["S"]
 
 
-def length(num_tokens: int, limit: int, name: str = "context_length"):
+def fits_context(num_tokens: int, limit: int, name: str = "context_length"):
     """Expect no more tokens than a layer is built for."""
     that(num_tokens <= limit, f"up to {name} = {limit} tokens", num_tokens)
 
 
-def memory(make: Callable, *shape: int, **kind) -> Tensor:
+def fits_memory(make: Callable, *shape: int, **options) -> Tensor:
     """Return what `torch.empty` or the like makes; expect that it fits into memory."""
     try:
-        return make(shape, **kind)
+        return make(shape, **options)
     except RuntimeError:
         refuse("a shape that fits into memory", shape)
 
@@ -212,12 +213,10 @@ def positive_int(name: str, x: int, least: int = 1):
     refuse(f"{name} to be a whole number of {least} or more{limit}", repr(x))
 
 
-def nonnegative_int(name: str, x: int):
-    """Expect an int of 0 or more."""
-    positive_int(name, x, least=0)
+nonnegative_int = functools.partial(positive_int, least=0)
 
 
-def even(name: str, width: int):
+def even_int(name: str, width: int):
     """Expect an even int of 2 or more."""
     positive_int(name, width, least=2)
     that(width % 2 == 0, f"an even {name}", width)
@@ -240,16 +239,8 @@ def nonnegative(name: str, x: float, high: float = math.inf, above_zero: bool = 
         refuse(f"a finite {name} {limits}", f"{x!r:.80}")
 
 
-def positive(name: str, x: float):
-    """Expect a finite number above 0."""
-    nonnegative(name, x, above_zero=True)
-
-
-def fraction(name: str, x: float):
-    """Expect a number from 0 to 1."""
-    nonnegative(name, x, high=1)
-
-
+positive = functools.partial(nonnegative, above_zero=True)
+fraction = functools.partial(nonnegative, high=1)
 LAYER = {  # the arguments of every attention layer
     "d_in": positive_int,
     "d_out": positive_int,
@@ -297,7 +288,7 @@ def is_readable(x: Tensor) -> bool:
     return x.is_cpu and not torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
-def between(name: str, x: Tensor, low: float, high: float):
+def in_range(name: str, x: Tensor, low: float, high: float):
     """Expect numbers in a range, and no NaN, where they can be read."""
     if is_readable(x):
         outside = x[~((x >= low) & (x <= high))].tolist()
@@ -316,28 +307,28 @@ def logits(name: str, x: Tensor):
     finite("a finite largest logit", x.amax(dim=-1))
 
 
-def token_ids(name: str, ids: Tensor, vocab_size: int):
+def token_ids(ids: Tensor, vocab_size: int):
     """Expect integers from 0 to `vocab_size - 1`.
 
     Where their values can't be read, the embedding itself checks them.
     """
-    instance(name, ids)
+    instance("token ids", ids)
     is_integer = ids.dtype in (torch.int32, torch.int64)  # what an embedding takes
-    that(is_integer, f"{name} as int64 or int32", ids.dtype)
-    between(name, ids, 0, vocab_size - 1)
+    that(is_integer, "token ids as int64 or int32", ids.dtype)
+    in_range("token ids", ids, 0, vocab_size - 1)
 
 
 def targets(scores: Tensor, ids: Tensor, left_out: int | None = None):
-    """Expect logits (..., V), and for each of their rows a token id, or `left_out`."""
-    known = shapes("logits (..., V)", scores, equal=True)
-    shapes("targets: any (...)", ids, equal=True, **known)
-    that(ids.numel() > 0, "targets of one token or more", ids.shape)
+    """Expect logits (..., V), and for each of their rows a token id, or `left_out`.
+
+    On the CPU one target at least has to count, and its logits have to be finite.
+    """
+    shapes("logits (..., V); targets: any (...)", scores, ids, equal=True)
     if left_out is not None:
         that(is_whole(left_out), "left_out as a whole number", repr(left_out))
-        is_out = ids == left_out
-        if is_readable(ids):
-            that(not is_out.all(), "one target or more that counts", left_out)
-        ids = ids.masked_fill(is_out, 0)
-    if is_readable(scores):  # a GPU would search for the largest ones in vain
-        logits("logits", scores if left_out is None else scores[~is_out])
-    token_ids("token ids", ids, scores.shape[-1])
+    if is_readable(ids):
+        if left_out is not None:
+            scores, ids = scores[ids != left_out], ids[ids != left_out]
+        that(ids.numel() > 0, "targets of one token or more", ids.shape)
+        logits("logits", scores)
+        token_ids(ids, scores.shape[-1])

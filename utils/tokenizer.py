@@ -113,30 +113,30 @@ def train_bpe(
 
     Source: Sennrich et al. 2016, section 3.2; on bytes: Radford et al. 2019.
     """
-    occurrences = Counter(_split_words(text, pattern))
-    words = [list(word.encode("utf-8")) for word in occurrences]
-    times = list(occurrences.values())
-    counts, places = Counter(), defaultdict(set)
+    word_counts = Counter(_split_words(text, pattern))
+    words = [list(word.encode("utf-8")) for word in word_counts]
+    occurrences = list(word_counts.values())
+    pair_counts, words_with = Counter(), defaultdict(set)  # pair -> indices of words
+
+    def count_pairs_of(index, sign):
+        for pair in pairwise(words[index]):
+            pair_counts[pair] += sign * occurrences[index]
+            if pair_counts[pair] == 0:
+                del pair_counts[pair]
+            if sign > 0:
+                words_with[pair].add(index)
+
     for index in range(len(words)):
-        _count_word(words[index], times[index], index, counts, places)
+        count_pairs_of(index, 1)
     merges = {}
-    while len(merges) < num_merges and counts:
-        pair = min(counts, key=lambda pair: (-counts[pair], pair))
+    while len(merges) < num_merges and pair_counts:
+        pair = min(pair_counts, key=lambda pair: (-pair_counts[pair], pair))
         merges[pair] = 256 + len(merges)
-        for index in places.pop(pair):
-            _count_word(words[index], -times[index], index, counts, places)
+        for index in words_with.pop(pair):
+            count_pairs_of(index, -1)
             words[index] = _merge(words[index], pair, merges[pair])
-            _count_word(words[index], times[index], index, counts, places)
+            count_pairs_of(index, 1)
     return merges
-
-
-def _count_word(ids, occurrences, index, counts, places):
-    for pair in pairwise(ids):
-        counts[pair] += occurrences
-        if counts[pair] == 0:
-            del counts[pair]
-        if occurrences > 0:
-            places[pair].add(index)
 
 
 def encode_bpe(
@@ -164,8 +164,6 @@ def _split_words(text, pattern):
     require.instance("text", text, str)
     if surrogate := re.search("[\ud800-\udfff]", text):  # half a character of UTF-16
         require.refuse("a text that UTF-8 can encode", repr(surrogate[0]))
-    if not isinstance(getattr(pattern, "pattern", None), str):  # of `re` or of `regex`
-        raise TypeError(f"expected a compiled pattern of texts, got {pattern!r}")
     words = [match[0] for match in pattern.finditer(text)]
     expected = "a pattern whose matches together are the text"
     received = f"{pattern.pattern!r}, which loses a part of it"
@@ -194,8 +192,8 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     """
     pieces = token_bytes(merges)
     ids = require.integers("ids of one text", ids).tolist()
-    unknown_ids = [i for i in ids if i not in pieces]
-    require.that(not unknown_ids, "ids of bytes or of merges", *unknown_ids[:1])
+    unknown_ids = {*ids} - pieces.keys()
+    require.that(not unknown_ids, "ids of bytes or of merges", *[*unknown_ids][:1])
     return b"".join(pieces[i] for i in ids).decode("utf-8", errors="replace")
 
 
