@@ -75,7 +75,7 @@ MISTAKES += [
 
 
 @cache
-def with_mistakes(letter, slugs):
+def build_faulty(letter, slugs):
     """Return the right answer to the exercise of a kind, with these mistakes."""
     right = find_exercise(RIGHT[letter]).right
     variants = {}  # of several ways to make a mistake the first
@@ -145,8 +145,8 @@ class Layer(nn.Module):
         """Return what this kind of layer gives."""
         self._check(inputs)
         if self.kind.is_masked:
-            inputs = (self._learned(), *inputs)
-        answer = with_mistakes(self.kind.letter, self._slugs)
+            inputs = (self._matrices(), *inputs)
+        answer = build_faulty(self.kind.letter, self._slugs)
         variables = {}
         output = answer(*inputs, variables=variables)
         if need_weights and self.kind.is_masked:
@@ -154,27 +154,25 @@ class Layer(nn.Module):
         return output
 
     def _check(self, inputs):
-        count, usage = (1 if self.kind.is_masked else 3), self.kind.inputs
-        require.that(len(inputs) == count, usage, f"{len(inputs)} inputs")
-        expected = "query (..., T, D); key (..., T, D); value (..., T, D)"
-        sizes = {"D": self.kind.width}
-        if self.kind.is_masked:
-            expected, weight = "x (B, T, D)", self.W_query.weight
-            sizes |= {"dtype": weight.dtype, "device": weight.device}
-        T = require.shapes(expected, *inputs, **sizes)["T"]
+        usage, expected = self.kind.inputs, "x (B, T, D)"
+        if not self.kind.is_masked:
+            expected = "query (..., T, D); key (..., T, D); value (..., T, D)"
+        is_complete = len(inputs) == len(expected.split("; "))
+        require.that(is_complete, usage, f"{len(inputs)} inputs")
+        T = require.shapes(expected, *inputs, D=self.kind.width)["T"]
         is_long = self.kind.is_masked and T > LENGTH
         require.that(T > 0 and not is_long, usage, *(x.shape for x in inputs))
 
-    def _learned(self):
+    def _matrices(self):
         """Return the matrices in the form that the steps know, x @ W."""
         width, heads = self.kind.width, self.kind.num_heads
         names = (*QKV, "out_proj") if heads > 1 else QKV
-        learned = {name: getattr(self, name).weight.mT for name in names}
+        matrices = {name: getattr(self, name).weight.mT for name in names}
         if heads > 1:
-            learned["out_proj_bias"] = self.out_proj.bias
+            matrices["out_proj_bias"] = self.out_proj.bias
         sizes = {"d_in": width, "d_out": width, "context_length": LENGTH}
         build = SimpleNamespace(**sizes, num_heads=heads)
-        return SimpleNamespace(build=build, **learned)
+        return SimpleNamespace(build=build, **matrices)
 
     def __repr__(self):
         title = "A layer to compare with"
@@ -210,10 +208,10 @@ def patient(number: int) -> Layer:
     choices = possible_faults(kind, are_two=number >= 300)
     turn, index = divmod(number, len(choices))  # in each turn every cause comes once
 
-    def dice(slugs):  # looks random, and is the same on every machine
+    def shuffle_key(slugs):  # looks random, and is the same on every machine
         return hashlib.sha256(repr((turn, kind.letter, *slugs)).encode()).digest()
 
-    return Layer(number, kind, sorted(choices, key=dice)[index], is_patient=True)
+    return Layer(number, kind, sorted(choices, key=shuffle_key)[index], is_patient=True)
 
 
 def possible_faults(kind, are_two):

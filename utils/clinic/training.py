@@ -11,15 +11,16 @@ from utils.clinic.patients import LENGTH, expect_layer
 from utils.model import mean_loss
 from utils.training import train
 
-WORDS, BACK, COPIED = 6, 3, 0.8  # a word is often the one three places before it
+NUM_WORDS = 6
+DISTANCE, P_COPY = 3, 0.8  # a word is often the one three places before it
 
 
 def _draw_sentences(count, generator):
     """Return (count, LENGTH + 1) words; most repeat the word three places before."""
-    words = torch.randint(WORDS, (count, LENGTH + 1), generator=generator)
-    for t in range(BACK, LENGTH + 1):
-        is_copied = torch.rand(count, generator=generator) < COPIED
-        words[:, t] = torch.where(is_copied, words[:, t - BACK], words[:, t])
+    words = torch.randint(NUM_WORDS, (count, LENGTH + 1), generator=generator)
+    for t in range(DISTANCE, LENGTH + 1):
+        is_copied = torch.rand(count, generator=generator) < P_COPY
+        words[:, t] = torch.where(is_copied, words[:, t - DISTANCE], words[:, t])
     return words
 
 
@@ -29,20 +30,21 @@ def lowest_loss() -> float:
     >>> round(lowest_loss(), 3)
     0.719
     """
-    p_other = (1 - COPIED) / WORDS
-    p_copied = COPIED + p_other
-    return -p_copied * math.log(p_copied) - (WORDS - 1) * p_other * math.log(p_other)
+    p_other = (1 - P_COPY) / NUM_WORDS
+    p_copied = P_COPY + p_other
+    probs = [p_copied] + [p_other] * (NUM_WORDS - 1)
+    return -sum(p * math.log(p) for p in probs)
 
 
-class _NextWord(nn.Module):
+class _NextWordModel(nn.Module):
     """Embeddings, an attention layer and a readout: score each word as the next."""
 
     def __init__(self, layer):
         super().__init__()
         width = layer.kind.width
-        self.words = nn.Embedding(WORDS, width)
+        self.words = nn.Embedding(NUM_WORDS, width)
         self.positions = nn.Parameter(torch.randn(LENGTH, width))
-        self.layer, self.readout = layer, nn.Linear(width, WORDS)
+        self.layer, self.readout = layer, nn.Linear(width, NUM_WORDS)
 
     def forward(self, words):
         x = self.words(words) + self.positions
@@ -50,8 +52,8 @@ class _NextWord(nn.Module):
 
 
 def _next_word_loss(model, words):
-    scores = model(words[:, :-1])[:, BACK - 1 :]  # before, nothing is known
-    return mean_loss(scores, words[:, BACK:])
+    scores = model(words[:, :-1])[:, DISTANCE - 1 :]  # before, nothing is known
+    return mean_loss(scores, words[:, DISTANCE:])
 
 
 @require.inputs(seed=require.nonnegative_int)
@@ -69,7 +71,7 @@ def train_on_words(
     require.that(kind.is_masked, "a layer with weights", kind.name)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        model = _NextWord(copy.deepcopy(layer))
+        model = _NextWordModel(copy.deepcopy(layer))
         generator = torch.Generator().manual_seed(seed)
 
         def draw(number):
