@@ -71,7 +71,7 @@ def load_text_model(path: str | Path) -> TextModel:
         metadata = saved["metadata"]
     try:
         check_config(metadata, path, dict.fromkeys(SIZES, int))
-        merges = _merges(metadata)
+        merges = _read_merges(metadata)
         token_bytes(merges)  # checks them
         check_config(metadata, path, {"vocabulary": [256 + len(merges)]})
     except (KeyError, TypeError, ValueError) as error:
@@ -109,7 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     returns: the exit code: 0, 2 after an error, 130 after Ctrl-C
     """
-    options = _parse(arguments)
+    options = _parse_options(arguments)
     with processes() as (rank, num_processes):
         write = print if rank == 0 else lambda *words, **options: None
         try:
@@ -131,7 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _parse(arguments):
+def _parse_options(arguments):
     parser = argparse.ArgumentParser(
         prog="python -m utils.training",
         description="Train a GPT on a text, and print a sample of what it writes; or "
@@ -180,7 +180,7 @@ def _parse(arguments):
         parser.error("--export needs --checkpoint FILE")
     values = {f"--{name.replace('_', '-')}": x for name, x in vars(options).items()}
     try:
-        _check(**values)
+        _check_numbers(values)
     except ValueError as error:
         parser.error(str(error))
     unused = {"--tokens", "--temperature"}
@@ -193,7 +193,7 @@ def _parse(arguments):
     return options
 
 
-def _check(**values):
+def _check_numbers(values):
     """Expect numbers that fit; the names are those of the command, as in its errors."""
     counts = "steps save-every batch context layers merges tokens width heads".split()
     for name in counts:
@@ -217,7 +217,7 @@ def _write_text(options, write):
 
 
 def _train_on_text(options, num_processes, write):
-    ids, held_out_ids, metadata = _prepare(options)
+    ids, held_out_ids, metadata = _load_tokens(options)
     torch.manual_seed(options.seed)  # the same weights and dropout in all processes
     device = "cuda" if has_own_gpu() else "cpu"
     if device == "cuda":
@@ -226,9 +226,9 @@ def _train_on_text(options, num_processes, write):
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     counts = f"{len(ids):,} tokens, {len(held_out_ids):,} held out"
     write(f"{counts}, {num_parameters:,} parameters", flush=True)
-    compute_loss = (
-        torch.compile(next_token_loss) if options.compile else next_token_loss
-    )
+    compute_loss = next_token_loss
+    if options.compile:
+        compute_loss = torch.compile(compute_loss)
     if num_processes > 1:
         compute_loss = split_batch_over_processes(model, compute_loss)
 
@@ -249,25 +249,7 @@ def _train_on_text(options, num_processes, write):
             text = report(losses) if is_report else f"step {len(losses)}"
             write(f"{text}  about {minutes:.0f} minutes left", flush=True)
 
-    losses = train(
-        model,
-        partial(draw_windows, ids, options.context, options.batch, options.seed),
-        compute_loss,
-        options.steps,
-        options.lr,
-        show_progress=False,
-        on_step=on_step,
-        config=_training_config(options, metadata),
-    )
-    torch.manual_seed(options.seed)
-    prompt = held_out_ids[None, :4].to(device)
-    generated = generate(model, prompt, 150, temperature=0.8)[0].tolist()
-    sample = decode_bpe(generated, _merges(metadata))
-    write(f"\n{sample}\n\n{report(torch.tensor(losses))}")
-
-
-def _training_config(options, metadata):
-    return TrainingConfig(
+    config = TrainingConfig(
         warmup=min(50, options.steps // 10),
         final_lr=options.lr / 10,
         decline=options.decline,
@@ -277,6 +259,21 @@ def _training_config(options, metadata):
         save_every=options.save_every,
         metadata=metadata,
     )
+    losses = train(
+        model,
+        partial(draw_windows, ids, options.context, options.batch, options.seed),
+        compute_loss,
+        options.steps,
+        options.lr,
+        show_progress=False,
+        on_step=on_step,
+        config=config,
+    )
+    torch.manual_seed(options.seed)
+    prompt = held_out_ids[None, :4].to(device)
+    generated = generate(model, prompt, 150, temperature=0.8)[0].tolist()
+    sample = decode_bpe(generated, _read_merges(metadata))
+    write(f"\n{sample}\n\n{report(torch.tensor(losses))}")
 
 
 def _configure_gpu(is_exact):
@@ -288,7 +285,7 @@ def _configure_gpu(is_exact):
         warnings.filterwarnings("ignore", ".* non-deterministic algorithm")
 
 
-def _prepare(options):
+def _load_tokens(options):
     """Return the token ids to train on, the held-out ones, and the metadata."""
     if options.checkpoint:
         options.checkpoint.absolute().parent.stat()  # an error names a missing folder
@@ -296,11 +293,11 @@ def _prepare(options):
     if options.held_out:
         texts.append(_read_text(options.held_out))
     else:
-        border = len(texts[0]) * 9 // 10
-        texts = [texts[0][:border], texts[0][border:]]
+        num_training = len(texts[0]) * 9 // 10
+        texts = [texts[0][:num_training], texts[0][num_training:]]
     text_hash = f"SHA-256 {hashlib.sha256(''.join(texts).encode()).hexdigest()}"
     merges = _saved_merges(options, text_hash)
-    merges = merges or train_bpe(_sample(texts[0]), options.merges)
+    merges = merges or train_bpe(_spread_sample(texts[0]), options.merges)
     ids = [torch.tensor(encode_bpe(text, merges)) for text in texts]
     if min(map(len, ids)) <= options.context:
         raise ValueError(
@@ -319,7 +316,7 @@ def _prepare(options):
     }
 
 
-def _sample(text, num_characters=6_000_000, num_parts=60):
+def _spread_sample(text, num_characters=6_000_000, num_parts=60):
     """Return a text, or parts of a long one that are spread over all of it."""
     if len(text) <= num_characters:
         return text
@@ -334,7 +331,7 @@ def _saved_merges(options, text_hash):
     metadata = read_checkpoint(options.checkpoint)["metadata"]
     is_same = metadata.get("text") == text_hash
     is_same = is_same and len(metadata["merges"]) == options.merges
-    return _merges(metadata) if is_same else None
+    return _read_merges(metadata) if is_same else None
 
 
 def _read_text(path):
@@ -345,7 +342,7 @@ def _read_text(path):
         raise ValueError(message) from error
 
 
-def _merges(metadata):
+def _read_merges(metadata):
     return {tuple(pair): 256 + i for i, pair in enumerate(metadata["merges"])}
 
 
