@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from utils import require
 from utils.cache import KeyValueCache, restore_on_error
 from utils.embeddings import ComputedBuffer, Rotary
+from utils.require import NonNegativeInt, PositiveInt, Proportion
 
 
-@require.inputs(scores=Tensor)
+@require.inputs()
 def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     """Turn scores into positive weights that sum to one along `dim`.
 
@@ -71,8 +72,8 @@ def context_vectors(x: Tensor) -> Tensor:
     return attention_weights(x) @ x
 
 
-@require.inputs(num_tokens=require.nonnegative_int)
-def causal_mask(num_tokens: int) -> Tensor:
+@require.inputs()
+def causal_mask(num_tokens: NonNegativeInt) -> Tensor:
     """Allow each token to attend to itself and to the tokens before it.
 
     returns: boolean (T, T), True = may attend: row i is True up to column i
@@ -87,8 +88,8 @@ def causal_mask(num_tokens: int) -> Tensor:
     ).tril()
 
 
-@require.inputs(num_tokens=require.nonnegative_int)
-def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
+@require.inputs()
+def padding_mask(lengths: Tensor | list[int], num_tokens: NonNegativeInt) -> Tensor:
     """Mark the real tokens of sentences that are padded on the right.
 
     lengths: B integers from 0 to `num_tokens`
@@ -130,8 +131,8 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     return weights
 
 
-@require.inputs("x (...)", p=require.fraction)
-def dropout(x: Tensor, p: float) -> Tensor:
+@require.inputs("x (...)")
+def dropout(x: Tensor, p: Proportion) -> Tensor:
     """Zero each entry with probability `p` and scale the survivors by 1 / (1 - p).
 
     The scaling keeps the expected value of every entry. Call it only during training.
@@ -178,16 +179,13 @@ def products(query: Tensor, key: Tensor) -> Tensor:
         return query.to(dtype) @ key.to(dtype).mT
 
 
-@require.inputs(
-    "query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)",
-    dropout_p=require.fraction,
-)
+@require.inputs("query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)")
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     mask: Tensor | None = None,
-    dropout_p: float = 0.0,
+    dropout_p: Proportion = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """Average the values, weighted by how well each key matches the query.
 
@@ -254,12 +252,9 @@ def cross_attention(
     return scaled_dot_product_attention(query, key, value, source_mask)
 
 
-@require.inputs(
-    "query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)",
-    slice_size=require.positive_int,
-)
+@require.inputs("query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)")
 def online_softmax_attention(
-    query: Tensor, key: Tensor, value: Tensor, slice_size: int
+    query: Tensor, key: Tensor, value: Tensor, slice_size: PositiveInt
 ) -> Tensor:
     """Attend to the keys slice by slice, without the whole (T, S) matrix.
 
@@ -305,9 +300,7 @@ def finite_maximum(maximum: Tensor) -> Tensor:
 
 
 @require.inputs(
-    "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)",
-    equal=True,
-    cache=tuple,
+    "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)", equal=True
 )
 def attend_with_cache(
     query: Tensor, key: Tensor, value: Tensor, cache: tuple[Tensor, Tensor] | None
@@ -350,15 +343,15 @@ class SelfAttention(nn.Module):
     Source: Vaswani et al. 2017, section 3.2, with one head and no output projection.
     """
 
-    @require.inputs(**require.LAYER, qkv_bias=bool)
-    def __init__(self, d_in: int, d_out: int, qkv_bias: bool = False):
+    @require.inputs()
+    def __init__(self, d_in: PositiveInt, d_out: PositiveInt, qkv_bias: bool = False):
         super().__init__()
         self.d_in = d_in
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
 
-    @require.inputs(need_weights=bool)
+    @require.inputs()
     def forward(
         self, x: Tensor, need_weights: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
@@ -387,13 +380,13 @@ class CausalAttention(ComputedBuffer, SelfAttention):
     Source: Vaswani et al. 2017, section 3.2.3.
     """
 
-    @require.inputs(**require.LAYER)
+    @require.inputs()
     def __init__(
         self,
-        d_in: int,
-        d_out: int,
-        context_length: int,
-        dropout: float,
+        d_in: PositiveInt,
+        d_out: PositiveInt,
+        context_length: NonNegativeInt,
+        dropout: Proportion,
         qkv_bias: bool = False,
     ):
         super().__init__(d_in, d_out, qkv_bias)
@@ -410,8 +403,8 @@ class CausalAttention(ComputedBuffer, SelfAttention):
         return mask, self.dropout_p if self.training else 0.0
 
 
-@require.inputs("x: any (..., T, D)", num_heads=require.positive_int)
-def split_heads(x: Tensor, num_heads: int) -> Tensor:
+@require.inputs("x: any (..., T, D)")
+def split_heads(x: Tensor, num_heads: PositiveInt) -> Tensor:
     """Give each head its consecutive features: head h owns h*d_k ... (h+1)*d_k - 1.
 
     x: (B, T, D), where the number of heads divides D
@@ -440,8 +433,8 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(-3, -2).flatten(-2)  # (B, T, H, d_k), then (B, T, H*d_k)
 
 
-@require.inputs("x: any (..., H_kv, T, d_k)", n_rep=require.positive_int)
-def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
+@require.inputs("x: any (..., H_kv, T, d_k)")
+def repeat_kv(x: Tensor, n_rep: PositiveInt) -> Tensor:
     """Repeat each key-value head for `n_rep` neighbouring query heads.
 
     x: (B, H_kv, T, d_k)
@@ -482,26 +475,19 @@ class MultiHeadAttention(nn.Module):
     together; shared heads: Ainslie et al. 2023; rotation: Su et al. 2021.
     """
 
-    @require.inputs(
-        **require.LAYER,
-        qkv_bias=bool,
-        causal=bool,
-        num_kv_heads=require.positive_int,
-        window=require.positive_int,
-        rotary=bool,
-    )
+    @require.inputs()
     def __init__(
         self,
-        d_in: int,
-        d_out: int,
-        context_length: int,
-        dropout: float,
-        num_heads: int,
+        d_in: PositiveInt,
+        d_out: PositiveInt,
+        context_length: NonNegativeInt,
+        dropout: Proportion,
+        num_heads: PositiveInt,
         qkv_bias: bool = False,
         *,
         causal: bool = True,
-        num_kv_heads: int | None = None,
-        window: int | None = None,
+        num_kv_heads: PositiveInt | None = None,
+        window: PositiveInt | None = None,
         rotary: bool = False,
         rope_base: float = 10000.0,
     ):
@@ -527,10 +513,10 @@ class MultiHeadAttention(nn.Module):
         self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias)
         self.out_proj = nn.Linear(d_out, d_out)
         if rotary:
-            require.even_int("head width with rotary=True", self.head_dim)
+            require.even("head width with rotary=True", self.head_dim)
             self.rotate = Rotary(context_length, self.head_dim, rope_base)
 
-    @require.inputs(need_weights=bool, cache=KeyValueCache)
+    @require.inputs()
     def forward(
         self,
         x: Tensor,
@@ -610,11 +596,7 @@ def _can_be_joined(layers):
 
 @require.inputs(
     "query (B, H, T, d_k); key (B, H_kv, S, d_k); value (B, H_kv, S, d_v); "
-    "padding_mask: bool (B, S)",
-    causal=bool,
-    dropout_p=require.fraction,
-    need_weights=bool,
-    window=require.positive_int,
+    "padding_mask: bool (B, S)"
 )
 def attend_with_heads(
     query: Tensor,
@@ -622,9 +604,9 @@ def attend_with_heads(
     value: Tensor,
     padding_mask: Tensor | None = None,
     causal: bool = True,
-    dropout_p: float = 0.0,
+    dropout_p: Proportion = 0.0,
     need_weights: bool = False,
-    window: int | None = None,
+    window: PositiveInt | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Let the newest tokens attend, with PyTorch's kernels unless weights are needed.
 

@@ -5,6 +5,7 @@ import contextlib
 from torch import Tensor
 
 from utils import require
+from utils.require import NonNegativeInt
 
 
 @contextlib.contextmanager
@@ -31,8 +32,8 @@ class KeyValueCache:
     them; to continue one text in two ways, take `copy.deepcopy`.
     """
 
-    @require.inputs(capacity=require.nonnegative_int)
-    def __init__(self, capacity: int):
+    @require.inputs()
+    def __init__(self, capacity: NonNegativeInt):
         self.capacity = capacity
         self.key = self.value = None
         self.num_tokens = 0

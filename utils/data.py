@@ -7,6 +7,7 @@ from torch import Tensor
 
 from utils import require
 from utils.files import DATA
+from utils.require import PositiveInt
 
 # The first sentence of article 1, as published by the United Nations.
 HUMAN_RIGHTS = {
@@ -24,9 +25,9 @@ def load_text() -> str:
     return (DATA / "story.txt").read_text(encoding="utf-8")
 
 
-@require.inputs(context_length=require.positive_int, stride=require.positive_int)
+@require.inputs()
 def sliding_windows(
-    ids: Sequence[int] | Tensor, context_length: int, stride: int
+    ids: Sequence[int] | Tensor, context_length: PositiveInt, stride: PositiveInt
 ) -> tuple[Tensor, Tensor]:
     """Cut a sequence of ids into inputs and targets, shifted by one.
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from utils import require
 from utils.attention import merge_heads, split_heads
+from utils.require import NonNegativeInt, PositiveInt, Proportion
 
 
 @require.inputs(
@@ -40,7 +41,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return torch.stack(outputs, dim=-2)
 
 
-@require.inputs(beta=Tensor)
+@require.inputs()
 def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tensor:
     """Write into a matrix the difference to what it already returns for each key.
 
@@ -103,7 +104,6 @@ def gated_delta_rule(
     "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v); beta (..., T); "
     "log_gate (..., T)",
     equal=True,
-    chunk_size=require.positive_int,
 )
 def attend_in_chunks(
     query: Tensor,
@@ -112,7 +112,7 @@ def attend_in_chunks(
     beta: Tensor,
     log_gate: Tensor | None = None,
     state: Tensor | None = None,
-    chunk_size: int = 64,
+    chunk_size: PositiveInt = 64,
 ) -> tuple[Tensor, Tensor]:
     """Compute `gated_delta_rule` by chunks: inside a chunk all tokens at once.
 
@@ -208,14 +208,14 @@ class DeltaAttention(nn.Module):
     weights in the norm, and a gate on the output.
     """
 
-    @require.inputs(**require.LAYER, gate=bool)
+    @require.inputs()
     def __init__(
         self,
-        d_in: int,
-        d_out: int,
-        context_length: int,
-        dropout: float,
-        num_heads: int,
+        d_in: PositiveInt,
+        d_out: PositiveInt,
+        context_length: NonNegativeInt,
+        dropout: Proportion,
+        num_heads: PositiveInt,
         *,
         gate: bool = False,
     ):
@@ -235,7 +235,7 @@ class DeltaAttention(nn.Module):
         self.gate_bias = nn.Parameter(torch.full((num_heads,), 4.0)) if gate else None
         self.out_proj = nn.Linear(d_out, d_out)
 
-    @require.inputs(cache=DeltaState)
+    @require.inputs()
     def forward(
         self,
         x: Tensor,

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils import require
+from utils.require import NonNegativeInt, PositiveFloat, PositiveInt
 
 
 @require.inputs("table: any (V, D)")
@@ -28,8 +29,8 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
     return F.embedding(ids, table)
 
 
-@require.inputs(num_positions=require.positive_int, d_model=require.even_int)
-def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
+@require.inputs()
+def sinusoidal_positions(num_positions: PositiveInt, d_model: int) -> Tensor:
     """Give each position a fixed vector of sines and cosines.
 
     P[t, 2i] = sin(t / 10000^(2i/D)),  P[t, 2i+1] = cos(t / 10000^(2i/D))
@@ -43,6 +44,7 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
 
     Source: Vaswani et al. 2017, section 3.5.
     """
+    require.even("d_model", d_model)
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
     positions = torch.arange(num_positions)
     angles = positions[:, None] / 10000 ** (even / d_model)  # (T, D / 2)
@@ -50,8 +52,8 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
     return table.flatten(-2).to(torch.get_default_dtype())  # (T, D)
 
 
-@require.inputs("images: any (B, C, height, width)", patch_size=require.positive_int)
-def patchify(images: Tensor, patch_size: int) -> Tensor:
+@require.inputs("images: any (B, C, height, width)")
+def patchify(images: Tensor, patch_size: PositiveInt) -> Tensor:
     """Cut images into square patches, one token each.
 
     images: (B, C, height, width)
@@ -89,20 +91,21 @@ class TokenAndPositionEmbedding(nn.Module):
     Source: Radford et al. 2018, section 3.1.
     """
 
-    @require.inputs(
-        vocab_size=require.positive_int,
-        context_length=require.nonnegative_int,
-        d_model=require.positive_int,
-    )
-    def __init__(self, vocab_size: int, context_length: int | None, d_model: int):
+    @require.inputs()
+    def __init__(
+        self,
+        vocab_size: PositiveInt,
+        context_length: NonNegativeInt | None,
+        d_model: PositiveInt,
+    ):
         super().__init__()
         self.token_embedding = nn.Embedding(vocab_size, d_model)
         self.position_embedding = None
         if context_length is not None:
             self.position_embedding = nn.Embedding(context_length, d_model)
 
-    @require.inputs("token_ids: any (..., T)", start=require.nonnegative_int)
-    def forward(self, token_ids: Tensor, start: int = 0) -> Tensor:
+    @require.inputs("token_ids: any (..., T)")
+    def forward(self, token_ids: Tensor, start: NonNegativeInt = 0) -> Tensor:
         num_embeddings = self.token_embedding.num_embeddings
         require.token_ids(token_ids, num_embeddings)
         if self.position_embedding is None:
@@ -130,17 +133,15 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     Source: Su et al. 2021, section 3.2. Many models pair feature i with i + d_k/2.
     """
     require.broadcastable("positions", positions, x.shape[:-1])
-    require.even_int("width of x", x.shape[-1])
+    require.even("width of x", x.shape[-1])
     return rotate_pairs(x, *rotary_tables(positions, x.shape[-1], base))
 
 
-@require.inputs(
-    positions=Tensor, width=require.even_int, base=require.positive, rescale=Callable
-)
+@require.inputs()
 def rotary_tables(
     positions: Tensor,
     width: int,
-    base: float = 10000.0,
+    base: PositiveFloat = 10000.0,
     rescale: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Compute the cosines and sines with which `apply_rope` rotates each pair.
@@ -150,6 +151,7 @@ def rotary_tables(
     rescale: function that changes the frequencies (d_k / 2,), in radians per token
     returns: cosines and sines, (..., T, d_k / 2) each, in float32 or wider
     """
+    require.even("width", width)
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
     # In float32 the positions 2^24 and 2^24 + 1 would be the same.
     even = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)  # 2p
@@ -211,10 +213,10 @@ class Rotary(ComputedBuffer):
     returns: (..., T, d_k)
     """
 
-    @require.inputs(num_positions=require.positive_int)
+    @require.inputs()
     def __init__(
         self,
-        num_positions: int,
+        num_positions: PositiveInt,
         width: int,
         base: float = 10000.0,
         rescale: Callable[[Tensor], Tensor] | None = None,
@@ -227,15 +229,15 @@ class Rotary(ComputedBuffer):
         tables = rotary_tables(torch.arange(self.num_positions), *self.options)
         return "tables", torch.stack(tables)
 
-    @require.inputs("x (..., T, d_k)", start=require.nonnegative_int)
-    def forward(self, x: Tensor, start: int) -> Tensor:
+    @require.inputs("x (..., T, d_k)")
+    def forward(self, x: Tensor, start: NonNegativeInt) -> Tensor:
         end = start + x.shape[-2]
         require.fits_context(end, self.num_positions, "num_positions")
         return rotate_pairs(x, *self.tables[:, start:end])
 
 
-@require.inputs(num_heads=require.positive_int, num_tokens=require.nonnegative_int)
-def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:
+@require.inputs()
+def alibi_bias(num_heads: PositiveInt, num_tokens: NonNegativeInt) -> Tensor:
     """Give each head a penalty that grows with the distance to an earlier token.
 
     bias[h, i, j] = -2^(-8 (h + 1) / H) * (i - j) for j <= i; 0 above the diagonal,

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from utils import require
 from utils.model import mean_loss
+from utils.require import NonNegativeInt
 
 LEFT_OUT = -100  # instead of an answer, as in PyTorch
 
@@ -40,7 +41,7 @@ def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
 
 @torch.no_grad()
-@require.inputs(layer=nn.Module, x=Tensor)
+@require.inputs()
 def leak_test(layer: nn.Module, x: Tensor) -> float:
     """Return the largest change of an output when all later tokens are cut off.
 
@@ -72,14 +73,12 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
     return largest.item()
 
 
-@require.inputs(
-    next_logits=Callable,
-    start_id=require.nonnegative_int,
-    end_id=require.nonnegative_int,
-    max_length=require.nonnegative_int,
-)
+@require.inputs()
 def greedy_translate(
-    next_logits: Callable, start_id: int, end_id: int, max_length: int
+    next_logits: Callable,
+    start_id: NonNegativeInt,
+    end_id: NonNegativeInt,
+    max_length: NonNegativeInt,
 ) -> list[int]:
     """Append the most probable id until the end, or until there is no more room.
 
@@ -92,7 +91,7 @@ def greedy_translate(
     ids = []
     while len(ids) < max_length:
         logits = next_logits([start_id, *ids])
-        require.logits("logits", logits)
+        require.logits(logits)
         require.that(logits.dim() == 1, "logits (V,)", logits.shape)
         best = logits.argmax().item()
         if best == end_id:

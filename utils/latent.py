@@ -18,6 +18,7 @@ from utils.attention import (
 )
 from utils.cache import KeyValueCache, restore_on_error
 from utils.embeddings import Rotary
+from utils.require import NonNegativeInt, PositiveInt, Proportion
 
 
 @require.inputs("latent (B, S, d_c); W_uk (H, d_c, d_k); W_uv (H, d_c, d_v)")
@@ -123,21 +124,16 @@ class LatentAttention(nn.Module):
     not rotated.
     """
 
-    @require.inputs(
-        **require.LAYER,
-        latent_dim=require.positive_int,
-        rotary=bool,
-        rotary_dim=require.even_int,
-    )
+    @require.inputs()
     def __init__(
         self,
-        d_in: int,
-        d_out: int,
-        context_length: int,
-        dropout: float,
-        num_heads: int,
+        d_in: PositiveInt,
+        d_out: PositiveInt,
+        context_length: NonNegativeInt,
+        dropout: Proportion,
+        num_heads: PositiveInt,
         *,
-        latent_dim: int | None = None,
+        latent_dim: PositiveInt | None = None,
         rotary: bool = False,
         rotary_dim: int | None = None,
         rope_base: float = 10000.0,
@@ -150,6 +146,7 @@ class LatentAttention(nn.Module):
         self.head_dim = head_dim = d_out // num_heads
         self.latent_dim = 4 * head_dim if latent_dim is None else latent_dim
         rotary_dim = max(2, head_dim // 4 * 2) if rotary_dim is None else rotary_dim
+        require.even("rotary_dim", rotary_dim)
         self.rotary_dim = rotary_dim if rotary else 0
         self.dropout_p = dropout
         d_query = num_heads * (head_dim + self.rotary_dim)
@@ -164,7 +161,7 @@ class LatentAttention(nn.Module):
             self.rotate = Rotary(context_length, self.rotary_dim, rope_base)
             self.W_rotary = nn.Linear(d_in, self.rotary_dim, bias=False)
 
-    @require.inputs(need_weights=bool, cache=KeyValueCache, absorbed=bool)
+    @require.inputs()
     def forward(
         self,
         x: Tensor,

@@ -16,10 +16,11 @@ import torch.distributed as dist
 from torch.multiprocessing import start_processes
 
 from utils import require
+from utils.require import PositiveInt
 
 
-@require.inputs(count=require.positive_int, function=Callable)
-def in_processes(count: int, function: Callable, *inputs) -> list:
+@require.inputs()
+def in_processes(count: PositiveInt, function: Callable, *inputs) -> list:
     """Call a function in several processes; return what each of them returns.
 
     function: called as `function(rank, count, *inputs)` with ranks from 0. It may be

@@ -14,6 +14,7 @@ from utils import require
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import Rotary
 from utils.model import GPT
+from utils.require import NonNegativeFloat, PositiveFloat, PositiveInt
 
 
 class SwiGLU(nn.Module):
@@ -33,8 +34,8 @@ class SwiGLU(nn.Module):
     Source: Shazeer 2020, section 2.
     """
 
-    @require.inputs(d_model=require.positive_int, d_inner=require.positive_int)
-    def __init__(self, d_model: int, d_inner: int | None = None):
+    @require.inputs()
+    def __init__(self, d_model: PositiveInt, d_inner: PositiveInt | None = None):
         super().__init__()
         d_inner = 8 * d_model // 3 if d_inner is None else d_inner
         self.d_model = d_model
@@ -63,7 +64,7 @@ class Llama(GPT):
     `transformers`.
     """
 
-    @require.inputs(d_inner=require.positive_int, eps=require.nonnegative, tied=bool)
+    @require.inputs()
     def __init__(
         self,
         vocab_size: int,
@@ -72,8 +73,8 @@ class Llama(GPT):
         num_heads: int,
         num_layers: int,
         *,
-        d_inner: int,
-        eps: float = 1e-5,
+        d_inner: PositiveInt,
+        eps: NonNegativeFloat = 1e-5,
         tied: bool = True,
         **options,
     ):
@@ -145,8 +146,8 @@ LAYERS = {  # names of layers, and ours
 }
 
 
-@require.inputs("weight: any (H * d_k, D)", num_heads=require.positive_int)
-def from_halves(weight: Tensor, num_heads: int) -> Tensor:
+@require.inputs("weight: any (H * d_k, D)")
+def from_halves(weight: Tensor, num_heads: PositiveInt) -> Tensor:
     """Reorder the rows of queries or keys, so that rotated pairs are neighbours.
 
     `transformers` rotates row i of a head together with row i + d_k/2. They become rows
@@ -167,19 +168,13 @@ def from_halves(weight: Tensor, num_heads: int) -> Tensor:
     return pairs.transpose(1, 2).flatten(0, 2)  # (H * d_k, D)
 
 
-@require.inputs(
-    "frequencies (half)",
-    factor=require.positive,
-    low_freq_factor=require.nonnegative,
-    high_freq_factor=require.positive,
-    original_max_position_embeddings=require.positive_int,
-)
+@require.inputs("frequencies (half)")
 def llama3_frequencies(
     frequencies: Tensor,
-    factor: float,
-    low_freq_factor: float,
-    high_freq_factor: float,
-    original_max_position_embeddings: int,
+    factor: PositiveFloat,
+    low_freq_factor: NonNegativeFloat,
+    high_freq_factor: PositiveFloat,
+    original_max_position_embeddings: PositiveInt,
 ) -> Tensor:
     """Slow down rotary pairs for a context longer than the original one.
 
@@ -201,7 +196,6 @@ def llama3_frequencies(
     return frequencies * (fraction + (1 - fraction) / factor)
 
 
-@require.inputs(folder=require.path)
 def load_llama(folder: str | Path) -> Llama:
     """Build a `Llama` from published files: its layers are those of this course.
 
@@ -218,6 +212,7 @@ def load_llama(folder: str | Path) -> Llama:
 
     Source: Touvron et al. 2023; the files' format: `transformers`, LlamaForCausalLM.
     """
+    require.path("folder", folder)
     config = _read_config(Path(folder, "config.json"))
     tied = config["tie_word_embeddings"]
     with torch.device("meta"):  # only shapes

@@ -15,6 +15,7 @@ from utils.attention import MultiHeadAttention
 from utils.cache import restore_on_error
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import TokenAndPositionEmbedding
+from utils.require import NonNegativeInt, PositiveFloat, PositiveInt, Proportion
 
 
 class TransformerBlock(nn.Module):
@@ -33,10 +34,10 @@ class TransformerBlock(nn.Module):
     al. 2020.
     """
 
-    @require.inputs(
-        attention=nn.Module, feed_forward=nn.Module, d_model=require.positive_int
-    )
-    def __init__(self, attention: nn.Module, feed_forward: nn.Module, d_model: int):
+    @require.inputs()
+    def __init__(
+        self, attention: nn.Module, feed_forward: nn.Module, d_model: PositiveInt
+    ):
         super().__init__()
         self.norm1 = nn.LayerNorm(d_model)
         self.attention = attention
@@ -48,8 +49,8 @@ class TransformerBlock(nn.Module):
         return x + self.feed_forward(self.norm2(x))
 
 
-@require.inputs(d_model=require.positive_int)
-def feed_forward(d_model: int) -> nn.Sequential:
+@require.inputs()
+def feed_forward(d_model: PositiveInt) -> nn.Sequential:
     """Build the two layers that process each token alone, four times as wide inside.
 
     >>> feed_forward(4)(torch.zeros(2, 3, 4)).shape
@@ -113,19 +114,15 @@ class GPT(nn.Module):
     layers that add to the residual stream. Embeddings and residuals have no dropout.
     """
 
-    @require.inputs(
-        **require.LAYER,
-        d_model=require.positive_int,
-        num_layers=require.nonnegative_int,
-    )
+    @require.inputs()
     def __init__(
         self,
         vocab_size: int,
-        context_length: int,
-        d_model: int,
-        num_heads: int,
-        num_layers: int,
-        dropout: float = 0.0,
+        context_length: NonNegativeInt,
+        d_model: PositiveInt,
+        num_heads: PositiveInt,
+        num_layers: NonNegativeInt,
+        dropout: Proportion = 0.0,
         positions: str = "learned",
         attention: Callable | list[Callable] = MultiHeadAttention,
         **options,
@@ -228,7 +225,6 @@ GPT2_LAYERS = {  # names of layers, and ours
 }
 
 
-@require.inputs(folder=require.path)
 def load_gpt2(folder: str | Path) -> GPT:
     """Build a `GPT` from GPT-2's published files: its layers are those of this course.
 
@@ -247,6 +243,7 @@ def load_gpt2(folder: str | Path) -> GPT:
 
     Source: Radford et al. 2019; the files' format: `transformers`, GPT2LMHeadModel.
     """
+    require.path("folder", folder)
     path = Path(folder, "config.json")
     config = {"layer_norm_epsilon": 1e-5} | read_json(path)
     check_config(config, path, GPT2_SETTINGS | dict.fromkeys(GPT2_SIZES, int))
@@ -289,7 +286,6 @@ def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> T
     return F.cross_entropy(logits, targets, ignore_index=ignored)
 
 
-@require.inputs(logits=require.logits)
 def top_p_probs(logits: Tensor, p: float) -> Tensor:
     """Cut to the fewest, likeliest tokens whose probabilities sum to `p` or more.
 
@@ -303,7 +299,8 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
 
     Source: Holtzman et al. 2020, section 3.1 (nucleus sampling).
     """
-    require.nonnegative("p", p, high=1, above_zero=True)
+    require.number("p", p, high=1, above_zero=True)
+    require.logits(logits)
     dtype = torch.promote_types(logits.dtype, torch.float32)  # for sums, 16 bits round
     probs, order = torch.softmax(logits, -1, dtype).sort(dim=-1, descending=True)
     # Of likelier tokens; below 0 for the likeliest, because a small p may round to 0.
@@ -314,13 +311,11 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
     return torch.zeros_like(probs).scatter(-1, order, probs)
 
 
-@require.inputs(
-    logits=require.logits, temperature=require.positive, top_k=require.positive_int
-)
+@require.inputs()
 def next_token_probs(
     logits: Tensor,
-    temperature: float = 1.0,
-    top_k: int | None = None,
+    temperature: PositiveFloat = 1.0,
+    top_k: PositiveInt | None = None,
     top_p: float | None = None,
 ) -> Tensor:
     """Turn logits into probabilities, sharpened and cut to the likeliest tokens.
@@ -337,6 +332,7 @@ def next_token_probs(
 
     Source: top-k as in Fan et al. 2018, section 5.
     """
+    require.logits(logits)
     # Below the maximum, a small temperature leads to -inf, and not to inf - inf = NaN.
     largest = logits.amax(dim=-1, keepdim=True)
     if top_k is not None:
@@ -370,11 +366,11 @@ KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBacken
 
 
 @torch.no_grad()
-@require.inputs(num_tokens=require.nonnegative_int, use_cache=bool)
+@require.inputs()
 def generate(
-    model: GPT,
+    model: nn.Module,
     token_ids: Tensor,
-    num_tokens: int,
+    num_tokens: NonNegativeInt,
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,

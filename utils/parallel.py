@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from utils import require
 from utils.attention import finite_maximum, scaled_scores
+from utils.require import NonNegativeInt, PositiveInt
 
 
 @contextlib.contextmanager
@@ -129,19 +130,15 @@ def merge_parts(
     return combine_partial_attention(*map(torch.stack, zip(first, second)))
 
 
-@require.inputs(
-    "W_1 (U, D); x (..., D); b_1 (U); W_2 (D, U); b_2 (D)",
-    rank=require.nonnegative_int,
-    count=require.positive_int,
-)
+@require.inputs("W_1 (U, D); x (..., D); b_1 (U); W_2 (D, U); b_2 (D)")
 def mlp_part(
     x: Tensor,
     W_1: Tensor,
     b_1: Tensor,
     W_2: Tensor,
     b_2: Tensor,
-    rank: int,
-    count: int,
+    rank: NonNegativeInt,
+    count: PositiveInt,
 ) -> Tensor:
     """Return what one of several processes adds to the output of an MLP.
 
@@ -166,8 +163,8 @@ def mlp_part(
     return part + b_2 if rank == 0 else part
 
 
-@require.inputs(num_tokens=require.nonnegative_int, striped=bool)
-def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
+@require.inputs()
+def local_positions(num_tokens: NonNegativeInt, striped: bool = False) -> Tensor:
     """Return the positions of this process's tokens in a text of `num_tokens`.
 
     striped: each process has every P-th token instead of neighbours, so that a causal

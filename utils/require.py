@@ -14,34 +14,42 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from numbers import Integral, Real
 from pathlib import Path
-from typing import get_args
+from types import NoneType, UnionType
+from typing import Annotated, Union, get_args, get_origin
 
 import torch
 from torch import Tensor, nn
 
+# Type hints with the options of `integer` and `number`, which check such an argument.
+PositiveInt = Annotated[int, ("least", 1)]
+NonNegativeInt = Annotated[int, ("least", 0)]
+PositiveFloat = Annotated[float, ("above_zero", True)]
+NonNegativeFloat = Annotated[float, ("above_zero", False)]
+Proportion = Annotated[float, ("high", 1)]
 
-def inputs(expected: str = "", /, *, equal: bool = False, **rules: type | Callable):
-    """Check arguments before each call of a function; None passes if its hint has it.
+
+def inputs(expected: str = "", /, *, equal: bool = False):
+    """Check the arguments of a function before each call.
 
     expected, equal: tensors by the names of their parameters, as `shapes` takes them
-    rules: for other parameters a class, or a function of the name and the argument
 
-    >>> @inputs("x (..., T, D)", num_heads=positive_int)
-    ... def split(x, num_heads):
+    Other arguments have to be what their type hints say, if that is a class, such as
+    `bool`, or one of the hints of this module, such as `PositiveInt`.
+
+    >>> @inputs("x (..., T, D)")
+    ... def split(x: Tensor, num_heads: PositiveInt) -> Tensor:
     ...     return x.unflatten(-1, (num_heads, -1))
     >>> split(torch.zeros(3), num_heads=2)
     Traceback (most recent call last):
     ValueError: expected x (..., T, D), got (3,)
     """
     specs = {spec.split()[0].strip(":"): spec for spec in expected.split("; ") if spec}
-    for name, rule in rules.items():
-        if isinstance(rule, type):
-            rules[name] = functools.partial(instance, kind=rule)
 
     def decorate(function):
         parameters = inspect.signature(function).parameters.values()
         names = [p.name for p in parameters]
-        optional = {p.name for p in parameters if type(None) in get_args(p.annotation)}
+        optional = {p.name for p in parameters if NoneType in get_args(p.annotation)}
+        checks = {p.name: _find_check(p.annotation) for p in parameters}
 
         @functools.wraps(function)
         def checked(*args, **kwargs):
@@ -49,9 +57,9 @@ def inputs(expected: str = "", /, *, equal: bool = False, **rules: type | Callab
             for name in optional:
                 if given.get(name, 0) is None:
                     del given[name]
-            for name, rule in rules.items():
-                if name in given:
-                    rule(name, given[name])
+            for name, x in given.items():
+                if check := checks.get(name):
+                    check(name, x)
             tensors = [name for name in specs if name in given]
             spec = "; ".join([specs[name] for name in tensors])
             shapes(spec, *[given[name] for name in tensors], equal=equal)
@@ -60,6 +68,19 @@ def inputs(expected: str = "", /, *, equal: bool = False, **rules: type | Callab
         return checked
 
     return decorate
+
+
+def _find_check(hint):
+    """Return the function that checks an argument with this hint, None if none does."""
+    if get_origin(hint) in (Union, UnionType):
+        hints = [part for part in get_args(hint) if part is not NoneType]
+        return _find_check(hints[0]) if len(hints) == 1 else None
+    if get_origin(hint) is Annotated:
+        kind, *options = get_args(hint)
+        return functools.partial(integer if kind is int else number, **dict(options))
+    kind = get_origin(hint) or hint
+    is_checked = isinstance(kind, type) and kind not in (int, float, inspect._empty)
+    return functools.partial(instance, kind=kind) if is_checked else None
 
 
 def that(condition: bool, expected: str, *received, where: str | Path = ""):
@@ -200,7 +221,7 @@ def is_whole(x) -> bool:
     return isinstance(x, Integral | torch.SymInt) and not isinstance(x, bool)
 
 
-def positive_int(name: str, x: int, least: int = 1):
+def integer(name: str, x: int, least: int = 1):
     """Expect an int from `least`, and below 2**31, which no real size reaches."""
     limit = ""
     if is_whole(x) and x >= least:
@@ -213,12 +234,9 @@ def positive_int(name: str, x: int, least: int = 1):
     refuse(f"{name} to be a whole number of {least} or more{limit}", repr(x))
 
 
-nonnegative_int = functools.partial(positive_int, least=0)
-
-
-def even_int(name: str, width: int):
+def even(name: str, width: int):
     """Expect an even int of 2 or more."""
-    positive_int(name, width, least=2)
+    integer(name, width, least=2)
     that(width % 2 == 0, f"an even {name}", width)
 
 
@@ -229,7 +247,7 @@ def divisible(width: int, num_heads: int):
         refuse(expected, f"width {width}", f"{num_heads} heads")
 
 
-def nonnegative(name: str, x: float, high: float = math.inf, above_zero: bool = False):
+def number(name: str, x: float, high: float = math.inf, above_zero: bool = False):
     """Expect a finite number from 0, or above it, to `high` if that is given."""
     is_number = isinstance(x, Real) and not isinstance(x, bool | Fraction)
     is_valid = is_number and 0 <= x <= high and math.isfinite(x)
@@ -237,17 +255,6 @@ def nonnegative(name: str, x: float, high: float = math.inf, above_zero: bool = 
         limits = "above 0" if above_zero else "from 0"
         limits += f" to {high:g}" if high < math.inf else ""
         refuse(f"a finite {name} {limits}", f"{x!r:.80}")
-
-
-positive = functools.partial(nonnegative, above_zero=True)
-fraction = functools.partial(nonnegative, high=1)
-LAYER = {  # the arguments of every attention layer
-    "d_in": positive_int,
-    "d_out": positive_int,
-    "context_length": nonnegative_int,
-    "dropout": fraction,
-    "num_heads": positive_int,
-}
 
 
 def path(name: str, x: str | Path):
@@ -301,9 +308,9 @@ def finite(expected: str, x: Tensor):
         refuse(expected, x[~x.isfinite()][0].item())
 
 
-def logits(name: str, x: Tensor):
+def logits(x: Tensor):
     """Expect floats (..., V), with a finite largest one where it can be read."""
-    shapes(f"{name} (..., V)", x)
+    shapes("logits (..., V)", x)
     finite("a finite largest logit", x.amax(dim=-1))
 
 
@@ -330,5 +337,5 @@ def targets(scores: Tensor, ids: Tensor, left_out: int | None = None):
         if left_out is not None:
             scores, ids = scores[ids != left_out], ids[ids != left_out]
         that(ids.numel() > 0, "targets of one token or more", ids.shape)
-        logits("logits", scores)
+        logits(scores)
         token_ids(ids, scores.shape[-1])

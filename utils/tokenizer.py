@@ -3,7 +3,7 @@
 import base64
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import chain, pairwise
 
 import regex  # comes with tiktoken; unlike re it knows \p{L}
@@ -11,6 +11,7 @@ import tiktoken
 
 from utils import require
 from utils.files import DATA
+from utils.require import NonNegativeInt
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -45,8 +46,10 @@ def load_tokenizer() -> tiktoken.Encoding:
     )
 
 
-@require.inputs(new_id=require.nonnegative_int)
-def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
+@require.inputs()
+def merge(
+    ids: Iterable[int], pair: tuple[int, int], new_id: NonNegativeInt
+) -> list[int]:
     """Replace each occurrence of a pair of neighbours by one new id.
 
     ids: read from left to right and left untouched
@@ -56,13 +59,12 @@ def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     >>> merge([1, 1, 1, 2], (1, 1), 9)
     [9, 1, 2]
     """
-    is_pair = isinstance(pair, tuple | list) and len(pair) == 2
-    require.that(is_pair, "a pair of ids", repr(pair))
+    require.that(len(pair) == 2, "a pair of ids", repr(pair))
     if not isinstance(ids, list | tuple | bytes):  # converting these would take time
         ids = require.integers("ids", ids).tolist()
     require.whole_numbers("ids", [*pair, *ids])
     require.that(new_id not in [*pair, *ids], "a new_id that is no id yet", new_id)
-    return _merge(ids, tuple(pair), new_id)
+    return _merge(ids, pair, new_id)
 
 
 def _merge(ids, pair, new_id):
@@ -77,7 +79,7 @@ def _merge(ids, pair, new_id):
     return merged
 
 
-@require.inputs(words=dict)
+@require.inputs()
 def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     """Count neighbouring ids over all words, each as often as its word occurs.
 
@@ -94,9 +96,9 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     return +counts  # without zeros
 
 
-@require.inputs(num_merges=require.nonnegative_int)
+@require.inputs()
 def train_bpe(
-    text: str, num_merges: int, pattern: re.Pattern = WORD
+    text: str, num_merges: NonNegativeInt, pattern: re.Pattern | regex.Pattern = WORD
 ) -> dict[tuple[int, int], int]:
     """Learn byte-pair merges: join the most frequent pair, again and again.
 
@@ -139,8 +141,11 @@ def train_bpe(
     return merges
 
 
+@require.inputs()
 def encode_bpe(
-    text: str, merges: dict[tuple[int, int], int], pattern: re.Pattern = WORD
+    text: str,
+    merges: dict[tuple[int, int], int],
+    pattern: re.Pattern | regex.Pattern = WORD,
 ) -> list[int]:
     """Turn text into ids with learned merges, the earliest learned merge first.
 
@@ -161,7 +166,6 @@ def encode_bpe(
 
 def _split_words(text, pattern):
     """Split a text into the matches of a pattern, and make sure that none is lost."""
-    require.instance("text", text, str)
     if surrogate := re.search("[\ud800-\udfff]", text):  # half a character of UTF-16
         require.refuse("a text that UTF-8 can encode", repr(surrogate[0]))
     words = [match[0] for match in pattern.finditer(text)]
@@ -197,7 +201,7 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     return b"".join(pieces[i] for i in ids).decode("utf-8", errors="replace")
 
 
-@require.inputs(merges=dict)
+@require.inputs()
 def token_bytes(merges: dict[tuple[int, int], int]) -> dict[int, bytes]:
     """Return the bytes that each id stands for.
 

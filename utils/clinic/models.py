@@ -25,7 +25,7 @@ def broken_model() -> GPT:
     return model
 
 
-@require.inputs(model=GPT)
+@require.inputs()
 def examine_model(model: GPT) -> None:
     """Print its loss on the course's story, and how evenly each block shares weights.
 

@@ -14,6 +14,7 @@ from utils.checks import shared
 from utils.checks.catalogue import find_exercise
 from utils.checks.engine.mistakes import Mistake, apply_variants, read_variants
 from utils.checks.submission import QKV
+from utils.require import PositiveInt
 
 LENGTH = 16  # of the longest input of a layer
 SUSPECTS = {  # slug: in which kinds of layer (f, c, h), what shows it, a line
@@ -189,8 +190,8 @@ def uniform(generator, *shape):
     return (torch.rand(*shape, generator=generator, **options) - 0.5) * 12**0.5
 
 
-@require.inputs(number=require.positive_int)
-def patient(number: int) -> Layer:
+@require.inputs()
+def patient(number: PositiveInt) -> Layer:
     """Return an attention layer whose steps may be wrong, the same for each number.
 
     Up to 99 it is a function as in exercise 4.1, up to 199 a causal layer as in 5.2,

@@ -9,6 +9,7 @@ from torch import nn
 from utils import require
 from utils.clinic.patients import LENGTH, expect_layer
 from utils.model import mean_loss
+from utils.require import NonNegativeInt
 from utils.training import train
 
 NUM_WORDS = 6
@@ -56,9 +57,9 @@ def _next_word_loss(model, words):
     return mean_loss(scores, words[:, DISTANCE:])
 
 
-@require.inputs(seed=require.nonnegative_int)
+@require.inputs()
 def train_on_words(
-    layer, steps: int = 200, seed: int = 0, lr: float = 1e-2
+    layer, steps: int = 200, seed: NonNegativeInt = 0, lr: float = 1e-2
 ) -> list[float]:
     """Train a copy of a layer to predict the next word; return the losses, in nats.
 

@@ -333,7 +333,7 @@ def lines(
     expect_dict("reference", reference or series)
     expect_dict("marks", marks or series)
     expect_dict("thin", thin or series)
-    require.positive_int("smooth", smooth)
+    require.integer("smooth", smooth)
     log_x, log_y = log_x and "log_x", log_y and "log_y"
     unknown = [*{*(thin or ())} - {*series}]
     require.that(not unknown, f"thin with names from {[*series]}", unknown)

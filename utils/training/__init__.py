@@ -23,22 +23,17 @@ from torch.utils._pytree import tree_map_only
 from utils import require
 from utils.checkpoints import check_shapes, require_equal
 from utils.files import write_atomically
+from utils.require import NonNegativeFloat, NonNegativeInt, Proportion
 
 
-@require.inputs(
-    step=require.nonnegative_int,
-    steps=require.nonnegative_int,
-    lr=require.nonnegative,
-    warmup=require.nonnegative_int,
-    decline=require.fraction,
-)
+@require.inputs()
 def learning_rate(
-    step: int,
-    steps: int,
-    lr: float,
-    warmup: int = 0,
+    step: NonNegativeInt,
+    steps: NonNegativeInt,
+    lr: NonNegativeFloat,
+    warmup: NonNegativeInt = 0,
     final_lr: float | None = None,
-    decline: float = 1.0,
+    decline: Proportion = 1.0,
 ) -> float:
     """Return the learning rate of a step: a linear rise, then half a cosine.
 
@@ -59,14 +54,14 @@ def learning_rate(
         return lr * (step + 1) / warmup
     if final_lr is None:
         return lr
-    require.nonnegative("final_lr", final_lr, high=lr)
+    require.number("final_lr", final_lr, high=lr)
     start = max(warmup, (steps - 1) * (1 - decline))
     t = min(1.0, max(0.0, step - start) / max(1e-9, steps - 1 - start))
     return final_lr + (lr - final_lr) * (1 + math.cos(math.pi * t)) / 2
 
 
-@require.inputs(model=nn.Module, weight_decay=require.nonnegative)
-def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
+@require.inputs()
+def decay_groups(model: nn.Module, weight_decay: NonNegativeFloat) -> list[dict]:
     """Split the parameters into two groups: AdamW shrinks only the first.
 
     Biases, norms and embeddings are in the second, and so is a matrix that is also an
@@ -114,9 +109,9 @@ class TrainingConfig:
     metadata: dict | None = None
 
     def __post_init__(self):
-        require.positive_int("save_every", self.save_every)
+        require.integer("save_every", self.save_every)
         if self.clip is not None:
-            require.positive("clip", self.clip)
+            require.number("clip", self.clip, above_zero=True)
         if self.checkpoint is not None:
             require.path("checkpoint", self.checkpoint)
         expected = "metadata as a dict of strings, numbers, lists and dicts, which a "
@@ -136,19 +131,12 @@ def _is_storable(metadata):
         return False
 
 
-@require.inputs(
-    model=nn.Module,
-    compute_loss=Callable,
-    steps=require.nonnegative_int,
-    show_progress=bool,
-    on_step=Callable,
-    config=TrainingConfig,
-)
+@require.inputs()
 def train(
     model: nn.Module,
     batches: Sequence | Callable[[int], Any],
     compute_loss: Callable[[nn.Module, Any], Tensor],
-    steps: int,
+    steps: NonNegativeInt,
     lr: float = 1e-3,
     *,
     show_progress: bool = True,

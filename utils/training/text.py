@@ -32,6 +32,7 @@ from utils.data import sliding_windows
 from utils.files import DATA, write_atomically
 from utils.model import GPT, eval_mode, generate, next_token_loss
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
+from utils.require import PositiveInt
 from utils.tokenizer import decode_bpe, encode_bpe, token_bytes, train_bpe
 from utils.training import TrainingConfig, read_checkpoint, to_device, train
 
@@ -53,7 +54,6 @@ def load_tales_model() -> TextModel:
     return load_text_model(DATA / "tales")
 
 
-@require.inputs(path=require.path)
 def load_text_model(path: str | Path) -> TextModel:
     """Load a model that `python -m utils.training` trained.
 
@@ -64,6 +64,7 @@ def load_text_model(path: str | Path) -> TextModel:
     Raises FileNotFoundError if a file is missing, and ValueError if it is damaged or
     was not written by this command.
     """
+    require.path("path", path)
     if Path(path).is_dir():
         metadata = read_json(Path(path, "config.json"))
     else:
@@ -197,12 +198,12 @@ def _check_numbers(values):
     """Expect numbers that fit; the names are those of the command, as in its errors."""
     counts = "steps save-every batch context layers merges tokens width heads".split()
     for name in counts:
-        require.positive_int(f"--{name}", values[f"--{name}"])
+        require.integer(f"--{name}", values[f"--{name}"])
     require.divisible(values["--width"], values["--heads"])
-    require.nonnegative_int("--seed", values["--seed"])
+    require.integer("--seed", values["--seed"], least=0)
     for name in ("--lr", "--decline", "--dropout"):
-        require.fraction(name, values[name])
-    require.positive("--temperature", values["--temperature"])
+        require.number(name, values[name], high=1)
+    require.number("--temperature", values["--temperature"], above_zero=True)
 
 
 def _write_text(options, write):
@@ -346,11 +347,13 @@ def _read_merges(metadata):
     return {tuple(pair): 256 + i for i, pair in enumerate(metadata["merges"])}
 
 
-@require.inputs(
-    "ids: any (N)", context_length=require.positive_int, batch_size=require.positive_int
-)
+@require.inputs("ids: any (N)")
 def draw_windows(
-    ids: Tensor, context_length: int, batch_size: int, seed: int, number: int
+    ids: Tensor,
+    context_length: PositiveInt,
+    batch_size: PositiveInt,
+    seed: int,
+    number: int,
 ) -> tuple[Tensor, Tensor]:
     """Draw the batch with this number: the same in every process and after a crash.
 
@@ -368,14 +371,12 @@ def draw_windows(
 
 
 @torch.no_grad()
-@require.inputs(
-    "ids: any (N)",
-    model=nn.Module,
-    context_length=require.positive_int,
-    batch_size=require.positive_int,
-)
+@require.inputs("ids: any (N)")
 def held_out_loss(
-    model: nn.Module, ids: Tensor, context_length: int, batch_size: int = 8
+    model: nn.Module,
+    ids: Tensor,
+    context_length: PositiveInt,
+    batch_size: PositiveInt = 8,
 ) -> Tensor:
     """Return the mean loss per token of a text, a scalar tensor, in evaluation mode.
 
