@@ -24,6 +24,7 @@ FOLLOWED = r"(utils/(?!checks/)|tests/(?!answers/)|notebooks/).*\.(py|ipynb)"
 is_followed = re.compile(FOLLOWED).fullmatch
 TESTED = re.compile(r"\.ipynb$|^utils/.*\.py$|/test_\w+\.py$")
 TESTS_FOR = {  # of other folders
+    "utils/update.py": "update",  # which runs it as a reader does
     "utils/checks/": "answers borders checks clinic contributing mistakes",
     "tests/answers/": "answers checks",
     ".ci/": "site",

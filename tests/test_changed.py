@@ -72,6 +72,10 @@ def test_a_change_of_the_checks_runs_their_tests_and_stores_00():
     assert {*map(changed.TEST, "answers checks mistakes".split())} <= {*others}
 
 
+def test_a_change_of_the_update_runs_its_test():
+    assert changed.TEST("update") in changed.plan(["utils/update.py"], {}, {})[2]
+
+
 def test_what_any_test_may_use_needs_the_quick_run():
     _, first, others = changed.plan(["conftest.py", "notebooks/01.ipynb"], {}, {})
     assert first == others == []
