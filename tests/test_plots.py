@@ -11,7 +11,7 @@ import matplotlib
 import pytest
 import torch
 from matplotlib import pyplot
-from PIL import Image
+from PIL import Image, ImageColor
 
 from tests.step_pictures import draw_steps
 from utils import plots
@@ -95,6 +95,15 @@ def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published)
         plots.row({"values": [words[:1] + words[2:]]}, title="t")
         chart.heat(torch.eye(6), words, title="t")
     assert len(published) == 2
+
+
+@pytest.mark.parametrize("most, is_green", [(0.29, False), (0.31, True)])
+def test_a_word_is_green_only_if_it_gets_much(most, is_green, published):
+    weights = [[most, (1 - most) / 3, (1 - most) / 3, (1 - most) / 3]]
+    plots.scenes.looks([["a", "b", "c", "d"]], [3], weights, title="t")
+    image = Image.open(io.BytesIO(base64.b64decode(published[0]["image/png"])))
+    colors = {color for _, color in image.convert("RGB").getcolors()}
+    assert (ImageColor.getrgb(theme.INK["key"]) in colors) is is_green
 
 
 def test_a_number_of_python_keeps_its_digits_and_its_size():
