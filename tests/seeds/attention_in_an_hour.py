@@ -1,21 +1,16 @@
-"""Attention in an hour: what its layer learns, with and without dividing the scores."""
+"""Attention in an hour: what its layer learns."""
 
 from utils.pages import definitions
 
 
 def main(seed):
     book = definitions("attention_in_an_hour")
-    ids, answers, is_new = book["IDS"], book["ANSWERS"], book["IS_NEW"]
-    model = book["train_from"](seed)
-    undivided = book["train_from"](seed, make_layer=book["without_division"])
-    right, without = (
-        book["fraction_right"](m, ids[is_new], answers[is_new])
-        for m in (model, undivided)
-    )
-    weights = book["last_word_weights"](model, ids)
+    model = book.train_from(seed)
+    is_right = book.IDS == book.ANSWERS[:, None]
+    new = book.IDS[book.IS_NEW], book.ANSWERS[book.IS_NEW]
     return {
-        "right of the twenty new sentences": right,
-        "weight on the right creature": weights[ids == answers[:, None]].mean(),
-        "not divided: right of the twenty": without,
-        "not divided: wrong of the twenty": 1 - without,
+        "right of the twenty new sentences": book.fraction_right(model, *new),
+        "weight on the right creature": book.last_word_weights(model, book.IDS)[
+            is_right
+        ].mean(),
     }
