@@ -166,15 +166,17 @@ class GPT(nn.Module):
 
     def forward(self, token_ids: Tensor, caches: list | None = None) -> Tensor:
         require.shapes("token ids: any (B, T)", token_ids)
-        num_cached = 0 if caches is None else self._check_caches(caches)
+        num_cached = self._count_cached(caches)
         caches = [None] * len(self.blocks) if caches is None else caches
         embedding = partial(self.embedding, start=num_cached)
         blocks = [partial(b, cache=cache) for b, cache in zip(self.blocks, caches)]
         with restore_on_error(caches):
             return gpt_logits(token_ids, embedding, blocks, self.norm, self.output)
 
-    def _check_caches(self, caches):
-        """Return the number of tokens that each of them has."""
+    def _count_cached(self, caches):
+        """Return the number of tokens that each cache has; 0 without caches."""
+        if caches is None:
+            return 0
         is_valid = isinstance(caches, list | tuple)
         is_valid = is_valid and all(hasattr(cache, "num_tokens") for cache in caches)
         require.that(is_valid, "caches as `new_caches` returns them", caches)

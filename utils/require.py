@@ -49,10 +49,10 @@ def inputs(expected: str = "", /, *, equal: bool = False):
         parameters = inspect.signature(function).parameters.values()
         names = [p.name for p in parameters]
         optional = {p.name for p in parameters if NoneType in get_args(p.annotation)}
-        checks = {p.name: _find_check(p.annotation) for p in parameters}
+        checks = {p.name: find_check(p.annotation) for p in parameters}
 
         @functools.wraps(function)
-        def checked(*args, **kwargs):
+        def wrapper(*args, **kwargs):
             given = dict(zip(names, args)) | kwargs
             for name in optional:
                 if given.get(name, 0) is None:
@@ -65,22 +65,24 @@ def inputs(expected: str = "", /, *, equal: bool = False):
             shapes(spec, *[given[name] for name in tensors], equal=equal)
             return function(*args, **kwargs)
 
-        return checked
+        return wrapper
 
     return decorate
 
 
-def _find_check(hint):
-    """Return the function that checks an argument with this hint, None if none does."""
-    if get_origin(hint) in (Union, UnionType):
+def find_check(hint) -> Callable | None:
+    """Return the function that checks an argument with this hint, if one does."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
         hints = [part for part in get_args(hint) if part is not NoneType]
-        return _find_check(hints[0]) if len(hints) == 1 else None
-    if get_origin(hint) is Annotated:
+        return find_check(hints[0]) if len(hints) == 1 else None
+    if origin is Annotated:
         kind, *options = get_args(hint)
         return functools.partial(integer if kind is int else number, **dict(options))
-    kind = get_origin(hint) or hint
-    is_checked = isinstance(kind, type) and kind not in (int, float, inspect._empty)
-    return functools.partial(instance, kind=kind) if is_checked else None
+    kind = origin or hint  # `dict` for `dict[str, int]`
+    if isinstance(kind, type) and kind not in (int, float, inspect.Parameter.empty):
+        return functools.partial(instance, kind=kind)
+    return None
 
 
 def that(condition: bool, expected: str, *received, where: str | Path = ""):

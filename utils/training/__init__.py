@@ -191,15 +191,14 @@ def train(
     model.train()
     try:
         with _defer_interrupt() as interrupts:
-            while (
-                not (interrupted := _interrupted_on_any_rank(interrupts, state.device))
-                and state.step < steps
-            ):
+            interrupted = False
+            while state.step < steps and not interrupted:
                 if writes_checkpoint and state.step % config.save_every == 0:
                     state.save()
                 state.train_step(get_batch, compute_loss)
                 for callback in callbacks:
                     callback(state.losses[: state.step])
+                interrupted = _interrupted_on_any_rank(interrupts, state.device)
             state.require_finite_losses()
             state.require_finite_weights()
             if writes_checkpoint:
