@@ -23,7 +23,7 @@ from utils.checks import check, reader, solution
 from utils.checks.catalogue import course_version
 from utils.checks.definition import Case
 from utils.checks.engine import guard, mistakes
-from utils.checks.engine.messages import difference, wrap_lines
+from utils.checks.engine.messages import describe_difference, wrap_lines
 from utils.checks.submission import QKV
 
 # ---- wrong answers to every exercise -----------------------------------------------
@@ -286,7 +286,7 @@ def test_the_entry_that_differs_is_among_those_shown(wrong, shown):
     run = SimpleNamespace(case=Case(3), error=None, expected=torch.arange(12.0))
     run.expected[[0, 2]] = torch.nan
     run.value = run.expected + (torch.arange(12) == wrong)
-    text = difference(EXERCISES["5.1"], run)
+    text = describe_difference(EXERCISES["5.1"], run)
     assert f"On num_tokens = 3 the result{shown}" in text
     assert f"{wrong + 1}.0" in text.splitlines()[2]
 
@@ -378,7 +378,7 @@ def test_an_answer_that_is_checked_again_unchanged_is_told_so():
         return scores
 
     first, second = (check("3.3", softmax).message.split("\n", 1)[1] for _ in range(2))
-    assert second == f"{wrap_lines(reader.SAME)}\n{first}"
+    assert second == f"{wrap_lines(reader.CHECKED_BEFORE)}\n{first}"
 
 
 PAGE = "06_multi_head_attention.ipynb"

@@ -21,7 +21,7 @@ def course(tmp_path_factory):
     right, mistake, _ = BLOCKS
     source = (folder / MODULE).read_text(encoding="utf-8")
     assert right in source, "the right answer to 2.1 is another"
-    before, end, after = source.partition("\n    ],\n    cut=")
+    before, end, after = source.partition("\n    ],\n    smallest_inputs=")
     text = f"{before}\n        {mistake}{end[1:]}{after}"
     (folder / MODULE).write_text(text, "utf-8")
     return folder

@@ -9,8 +9,8 @@ from utils.checks.engine.values import safe_text
 
 DEFINITION = re.compile(r"^(?:def|class)\s+(\w+)", re.MULTILINE)
 CHECK = re.compile(r"\bcheck\(\s*[\"']([\d.]+)[\"'],\s*(\w+)")
-AGAIN = "Run the cell with your definition, then run this cell again."
-CORRECT = "If a cell above it hasn't run yet, run that first. Else correct the cell. Then run it, and the check again."
+RERUN = "Run the cell with your definition, then run this cell again."
+CORRECT_CELL = "If a cell above it hasn't run yet, run that first. Else correct the cell. Then run it, and the check again."
 
 failures = {}  # name: the error of the newest cell that should have defined it
 
@@ -49,7 +49,7 @@ def _record_failures(result):
     if isinstance(error, NameError):
         for exercise, name in CHECK.findall(result.info.raw_cell):
             if name == error.name:
-                state, text = NOT_ATTEMPTED, f"No cell has defined {name} yet. {AGAIN}"
+                state, text = NOT_ATTEMPTED, f"No cell has defined {name} yet. {RERUN}"
                 if failure := describe_failure(name):
-                    state, text = NOT_YET, f"{failure}\n{CORRECT}"
+                    state, text = NOT_YET, f"{failure}\n{CORRECT_CELL}"
                 show_block(f"{exercise} {name}", state, text)

@@ -10,7 +10,7 @@ import torch
 from utils.checks.engine.forms import FORM_VARIANTS, adapt_form
 from utils.checks.engine.guard import run_seeded, supervise
 from utils.checks.engine.mistakes import Diagnosis, Mistake, Variant, read_variants
-from utils.checks.engine.values import clean, copy_argument, same_form
+from utils.checks.engine.values import clean, copy_argument, fits_form
 from utils.checks.submission import FunctionAnswer, ModuleAnswer
 
 
@@ -25,11 +25,11 @@ class Case:
         self.args, self.note, self.build = args, note, build
 
 
-def cut_case(exercise):
+def smallest_case(exercise):
     """Return a case with axes of length 1: another case, cut to first entries.
 
     The other is the first with the largest number of axes. In x of a module, the last
-    axis stays. Returns None if no input has an axis and the exercise has no `cut`.
+    axis stays. Returns None if no input has an axis and the exercise has no `smallest_inputs`.
     """
 
     def cut(value):
@@ -45,9 +45,9 @@ def cut_case(exercise):
 
     case = max(exercise.cases, key=count_axes)
     names = [name for name in exercise.inputs if name != "learned"]
-    args = [exercise.cut.get(n, cut(x)) for n, x in zip(names, case.args)]
+    args = [exercise.smallest_inputs.get(n, cut(x)) for n, x in zip(names, case.args)]
     new_case = Case(*args, note="axes of length 1", build=case.build)
-    return new_case if exercise.cut or count_axes(case) else None
+    return new_case if exercise.smallest_inputs or count_axes(case) else None
 
 
 def draw(*shape, seed=0, scale=1.0, shift=0.0):
@@ -56,7 +56,7 @@ def draw(*shape, seed=0, scale=1.0, shift=0.0):
     return values * scale + shift
 
 
-def integers(low, high, shape):
+def draw_ids(low, high, shape):
     """Return random integers from `low` up to `high` (excluded)."""
     return torch.randint(low, high, shape, generator=_generator(shape), device="cpu")
 
@@ -85,7 +85,7 @@ class Exercise:
         compared; the right result and the mistakes go through it too
     class_signature: if a class is asked for, its name and the parameters that build it
     projections: the names of the matrices that a class learns
-    cut: inputs of the smallest case, see `cut_case`, that can't be as in the others
+    smallest_inputs: those of the smallest case that can't be cut, see `smallest_case`
     course_answer: the course's version, if it isn't the one of this name in `utils`
     """
 
@@ -100,7 +100,7 @@ class Exercise:
     observe: Callable | None = None
     class_signature: str = ""
     projections: tuple = ()
-    cut: dict = field(default_factory=dict)
+    smallest_inputs: dict = field(default_factory=dict)
     course_answer: Callable | None = None
     kind: str = field(init=False)  # "function" or "class"; these follow from the others
     inputs: list[str] = field(init=False)
@@ -114,7 +114,7 @@ class Exercise:
         self.name = self.signature.partition("(")[0]
         self.expectation = f"a {self.kind} {self.signature} that returns {self.returns}"
         self.inputs = [*signature.parameters]
-        self.smallest = cut_case(self)
+        self.smallest = smallest_case(self)
         mistakes = [m for m in self.mistakes if m.name not in self.without]
         form_variants = [v for v in FORM_VARIANTS if v.name not in self.without]
         self.variants = read_variants(self.right, mistakes) + form_variants
@@ -135,13 +135,13 @@ class Exercise:
 
     def call(self, function, args):
         """Return the run of a function: the reader's, the right or a wrong one."""
-        return run_seeded(partial(self._apply_observe, function), args)
+        return run_seeded(partial(self._call_observed, function), args)
 
-    def _apply_observe(self, function, *args):
+    def _call_observed(self, function, *args):
         """Return a function's result, or what `observe` returns if its form is right."""
         if self.observe is None:
             return function(*args)
         result = function(*map(copy_argument, args))
-        if same_form(clean(result), self.right(*args)):
+        if fits_form(clean(result), self.right(*args)):
             return self.observe(function, *args)
         return result

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from utils.checks.engine import facts, mistakes, reasons, repair
-from utils.checks.engine.messages import describe, difference
+from utils.checks.engine.messages import describe_difference, describe_run
 from utils.checks.submission import AnswerRejected
 
 # What explains wrong results, the surest first; what it finds ends the search.
 EXPLANATIONS = [
     mistakes.find_single_mistake,
-    reasons.find_reason,
+    reasons.find_python_error,
     mistakes.find_mistake_pair,
     reasons.find_notebook_tensor,
     repair.find_repair,
@@ -68,7 +68,7 @@ class Trial(NamedTuple):
         return next((run for run in stopped or self.runs if not run.is_right), None)
 
     @property
-    def changed(self):
+    def changed_run(self):
         """Return the first run that changed an argument in place, or None."""
         return next((run for run in self.runs if run.changed_arg is not None), None)
 
@@ -82,12 +82,12 @@ def examine(exercise, answer):
         name, text = rejected.args
         return Result(False, name, f"{text}\nExpected {exercise.expectation}.")
     if trial.runs[0].is_unfinished:
-        return _say_what_is_expected(trial)
+        return _explain_stub(trial)
     diagnoses, is_explained = _diagnose(trial)
     if diagnoses:
         return _name_mistakes(trial, diagnoses, is_explained)
     if not trial.is_right:
-        return Result(False, None, describe(exercise, trial.shown_run))
+        return Result(False, None, describe_run(exercise, trial.shown_run))
     return Result(True, None, f"{len(trial.runs)} inputs tried, all right.")
 
 
@@ -107,11 +107,11 @@ def _run_cases(exercise, answer):
     return runs
 
 
-def _say_what_is_expected(trial):
+def _explain_stub(trial):
     """Return the result of an answer that ended at the stub's own line."""
     code_below = trial.source.partition("raise NotImplementedError\n")[2].strip()
     if code_below and trial.exercise.kind == "function":
-        text = f"Your code is there, but a line of the stub still stops it:\n{trial.runs[0].where}\nDelete that line."
+        text = f"Your code is there, but a line of the stub still stops it:\n{trial.runs[0].excerpt}\nDelete that line."
         return Result(False, "stub-line-left", text)
     text = f"Expected: {trial.exercise.expectation}.\nOnce you have written it, run its cell and then this one again."
     return Result(False, "not-attempted", text)
@@ -120,13 +120,13 @@ def _say_what_is_expected(trial):
 def _diagnose(trial):
     """Return all diagnoses, the most certain first, and whether they explain results."""
     if trial.runs[-1].is_stopped:
-        return [*trial.diagnoses, *reasons.find_reason(trial)], True
+        return [*trial.diagnoses, *reasons.find_python_error(trial)], True
     others = [diagnosis for find in ALWAYS for diagnosis in find(trial)]
     if trial.is_right:
         return trial.diagnoses + others, True
     explanations = next(filter(None, ([*find(trial)] for find in EXPLANATIONS)), [])
     # What is changed or random may be the cause, though nothing explains it.
-    is_explained = bool(explanations or trial.changed or trial.answer.is_random)
+    is_explained = bool(explanations or trial.changed_run or trial.answer.is_random)
     return trial.diagnoses + explanations + others, is_explained
 
 
@@ -150,5 +150,5 @@ def _name_mistakes(trial, diagnoses, is_explained):
     if trial.is_right:
         text += " Otherwise your results are right."
     else:
-        text = f"{difference(trial.exercise, trial.shown_run)}\n{text}"
+        text = f"{describe_difference(trial.exercise, trial.shown_run)}\n{text}"
     return Result(False, first, text, also)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from utils import require
 from utils.checks import catalogue, cells, records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
-from utils.checks.engine.guard import isolate_session, line_of
+from utils.checks.engine.guard import isolate_session, read_excerpt
 from utils.checks.engine.values import safe_text
 from utils.checks.examine import Result, examine
 from utils.checks.overview import say_what_is_next
@@ -15,7 +15,7 @@ from utils.pages import define, read_cells
 
 STATES = {"passed": PASSED, "not-attempted": NOT_ATTEMPTED}
 STATES["passed-before"] = PASSED[0], "passed before", PASSED[2]
-SAME = "This is the version that you have checked before. If you have edited its cell, run that first."
+CHECKED_BEFORE = "This is the version that you have checked before. If you have edited its cell, run that first."
 
 _checked_answers = {}  # name of an exercise: the answer that was checked last
 _passed_answers = {}  # name: the reader's answer, once it has passed
@@ -30,7 +30,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     from then on `solution` returns the answer.
     """
     require.instance("record", record, bool)
-    entry = _find(exercise)
+    entry = _find_entry(exercise)
     if entry is None:
         ids = ", ".join(sorted((e.id for e in catalogue.exercises()), key=float))
         text = f"There is no such exercise. Expected one of the ids {ids}."
@@ -40,7 +40,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     message = result.message
     if result.diagnosis not in ("not-attempted", "newer-cell-failed"):
         if _checked_answers.get(name, entry) is answer:
-            message = f"{SAME}\n{message}"
+            message = f"{CHECKED_BEFORE}\n{message}"
         _checked_answers[name] = answer
     if result.diagnosis == "not-attempted" and name in records.load():
         result = replace(result, diagnosis="passed-before")
@@ -60,7 +60,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     return _show(f"{_label(exercise)} {entry.name}", replace(result, message=message))
 
 
-def _find(key):
+def _find_entry(key):
     """Return the exercise with this id, or None."""
     ids = {exercise.id for exercise in catalogue.exercises()} | {*catalogue.BORROWED}
     return catalogue.find_exercise(key) if type(key) is str and key in ids else None
@@ -79,17 +79,17 @@ def _label(key):
 def _examine(exercise, answer):
     """Return the result of an answer, whatever it is."""
     if answer is not None and answer is catalogue.course_version(exercise):
-        text = f"This is the course's own function, so it doesn't count. {cells.AGAIN}"
+        text = f"This is the course's own function, so it doesn't count. {cells.RERUN}"
         return Result(False, "not-yours", text)
     try:
         # A warning of PyTorch's would be shown in red below a message that explains it.
         with isolate_session(), warnings.catch_warnings(action="ignore"):
             if failure := cells.describe_failure(getattr(answer, "__name__", "")):
-                text = f"{failure}\n{cells.CORRECT}"
+                text = f"{failure}\n{cells.CORRECT_CELL}"
                 return Result(False, "newer-cell-failed", text)
             return examine(exercise, answer)
     except BaseException as error:  # an answer that breaks even its own description
-        if isinstance(error, KeyboardInterrupt) or not line_of(error):
+        if isinstance(error, KeyboardInterrupt) or not read_excerpt(error):
             raise  # Ctrl-C, or a mistake of the checks
         text = f"The answer could not be examined ({type(error).__name__})."
         return Result(False, None, f"{text}\nExpected {exercise.expectation}.")
@@ -112,7 +112,7 @@ def solution(exercise: str, passed: bool = True):
     Raises ValueError if there is no such exercise, or none that later cells use.
     """
     require.instance("passed", passed, bool)
-    entry = _find(exercise)
+    entry = _find_entry(exercise)
     course_answer = catalogue.course_version(entry) if entry else None
     if course_answer is None:
         expected = "the id of an exercise whose function utils has as well"

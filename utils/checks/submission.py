@@ -73,41 +73,41 @@ class ModuleAnswer:
 
     def bind(self, case):
         """Return the module as a function of `learned` and x, and the arguments."""
-        run, learned = self.build(case.build)
-        return partial(self.run, run), (learned, *case.args)
+        run, learned = self.get_module(case.build)
+        return partial(self._call_module, run), (learned, *case.args)
 
     def fact_arguments(self):
         """Return a module, None if it could not be built, and its `learned`."""
         run, learned = next(iter(self.modules.values()))
         return run.value, learned
 
-    def build(self, arguments):
+    def get_module(self, arguments):
         """Return the run that builds a module in eval mode, and its `learned`.
 
         If dropout is active in eval mode, note it and build the module again with
         dropout 0.
         """
         if arguments not in self.modules:
-            run = self.make(arguments)
+            run = self._build_module(arguments)
             learned = self.read_weights(run.value, arguments)
             noise = attempt(supervise()(dropout_in_eval), run.value, learned).value
             if noise:
                 self.diagnoses.append(noise)
                 no_dropout = without_dropout(learned.build)
-                run = self.make(no_dropout)
+                run = self._build_module(no_dropout)
                 learned = self.read_weights(run.value, no_dropout)
                 retry = attempt(supervise()(dropout_in_eval), run.value, learned)
                 self.is_random |= retry.value is not None
             self.modules[arguments] = run, learned
         return self.modules[arguments]
 
-    def run(self, module_run, learned, x):
+    def _call_module(self, module_run, learned, x):
         """Return the output of a module for x; raise what building it raised."""
         if module_run.error is not None:
             raise module_run.error
         return module_run.value(x)
 
-    def make(self, arguments):
+    def _build_module(self, arguments):
         """Return the run that builds a module in eval mode."""
         torch.default_generator.manual_seed(789)
         run = attempt(supervise()(lambda: self.submitted(*arguments).eval()))

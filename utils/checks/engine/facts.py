@@ -11,10 +11,10 @@ from torch.overrides import TorchFunctionMode
 
 from utils.checks.engine.guard import attempt, supervise
 from utils.checks.engine.mistakes import Diagnosis
-from utils.checks.engine.values import OpaqueValue, agrees, copy_argument, number
+from utils.checks.engine.values import OpaqueValue, agrees, copy_argument, format_number
 
 # Shares are equal if they differ by less, five standard deviations of what is dropped.
-NEAR = 0.08
+NOISE = 0.08
 
 
 def draw_sentences(learned):
@@ -74,7 +74,7 @@ def dropout_in_eval(module, learned):
     first, second = twin(x.clone()), twin(x.clone())
     if torch.allclose(first, second, equal_nan=True):
         return None
-    gap = number((first - second).abs().max().item())
+    gap = format_number((first - second).abs().max().item())
     return Diagnosis("dropout-in-eval", f"Your dropout is active in eval mode: two runs on the same input differ by up to {gap}. Use nn.Dropout, which follows the mode; F.dropout needs training=self.training, and dropout_p should be 0 unless self.training.")  # fmt: skip
 
 
@@ -87,31 +87,31 @@ def dropout_in_training(module, learned):
     not_on_weights = Diagnosis("dropout-not-on-weights", "It looks as if you drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax.")  # fmt: skip
     if not p or agrees(y_train, y_eval):
         return none_dropped if p else None
-    w_eval, w_train = (weights_of(y, x, learned) for y in (y_eval, y_train))
+    w_eval, w_train = (recover_weights(y, x, learned) for y in (y_eval, y_train))
     if w_eval is None or w_eval.isnan().any():  # because of another mistake
         return None
-    if w_eval.shape[1] > 1 and (w_eval.diff(dim=1).abs() < NEAR).all():  # not split
+    if w_eval.shape[1] > 1 and (w_eval.diff(dim=1).abs() < NOISE).all():  # not split
         return None
     if w_train is None:
         return not_on_weights
-    visible = w_eval > NEAR  # smaller ones can't be told from 0
-    dropped = visible & (w_train.abs() < NEAR * w_eval)
+    visible = w_eval > NOISE  # smaller ones can't be told from 0
+    dropped = visible & (w_train.abs() < NOISE * w_eval)
     if not dropped.any():  # or all are NaN
         return none_dropped
-    if drops_together(dropped, visible):
+    if are_dropped_together(dropped, visible):
         return Diagnosis("dropout-together", "Your dropout drops several weights together, such as a whole row, head or sentence: draw for each weight by itself, as nn.Dropout does with all weights, after the softmax.")  # fmt: skip
     factors = (w_train / w_eval)[visible & ~dropped]
-    if factors.max() - factors.min() > NEAR:
+    if factors.max() - factors.min() > NOISE:
         return Diagnosis("dropout-not-on-weights", "In training mode the weights that stay are multiplied by different factors: drop entries of the weights after the softmax, and don't divide by their sum again.")  # fmt: skip
     drop_share, factor = (dropped.sum() / visible.sum()).item(), factors.mean().item()
-    if abs(drop_share - p) > NEAR:
-        return Diagnosis("dropout-other-share", f"You drop about {drop_share:.0%} of the weights and multiply the others by {number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {number(1 / (1 - p))}.")  # fmt: skip
-    if abs(factor - 1 / (1 - p)) > NEAR:
-        return Diagnosis("dropout-not-rescaled", f"You drop weights as often as you should, but multiply those that stay by {number(factor)}: with dropout {p} multiply them by 1/(1-p) = {number(1 / (1 - p))}, so that the average stays the same.")  # fmt: skip
+    if abs(drop_share - p) > NOISE:
+        return Diagnosis("dropout-other-share", f"You drop about {drop_share:.0%} of the weights and multiply the others by {format_number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {format_number(1 / (1 - p))}.")  # fmt: skip
+    if abs(factor - 1 / (1 - p)) > NOISE:
+        return Diagnosis("dropout-not-rescaled", f"You drop weights as often as you should, but multiply those that stay by {format_number(factor)}: with dropout {p} multiply them by 1/(1-p) = {format_number(1 / (1 - p))}, so that the average stays the same.")  # fmt: skip
     return None
 
 
-def weights_of(output, x, learned):
+def recover_weights(output, x, learned):
     """Return the weights (B, H, T, S) that give this output, or None if none do.
 
     Four tokens are fewer than a head's features, so there is one solution.
@@ -123,12 +123,12 @@ def weights_of(output, x, learned):
     bias = getattr(learned, "out_proj_bias", None)
     output = output.double() - (0 if bias is None else bias)
     weights = output @ torch.linalg.pinv(factors)
-    if (weights @ factors - output).abs().max() > NEAR * output.std():
+    if (weights @ factors - output).abs().max() > NOISE * output.std():
         return None
     return weights.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
-def drops_together(dropped, visible):
+def are_dropped_together(dropped, visible):
     """Return whether along an axis all neighbours are dropped together, or none."""
     for axis in range(4):  # sentence, head, query, key
         if visible.shape[axis] > 1:
@@ -142,7 +142,7 @@ def drops_together(dropped, visible):
 
 def find_changed_input(trial):
     """Name an answer that changes an input in place."""
-    if run := trial.changed:
+    if run := trial.changed_run:
         name, value = trial.exercise.inputs[run.changed_arg], run.args[run.changed_arg]
         copy = f"`{name}.clone()`" if torch.is_tensor(value) else "a copy"
         yield Diagnosis("input-changed", f"Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}.")  # fmt: skip
@@ -151,10 +151,10 @@ def find_changed_input(trial):
 def find_facts(trial):
     """Name what the exercise's own facts find, unless a result can't be used."""
     if not any(isinstance(run.value, OpaqueValue) for run in trial.runs):
-        yield from facts_of(trial.exercise, *trial.answer.fact_arguments())
+        yield from run_facts(trial.exercise, *trial.answer.fact_arguments())
 
 
-def facts_of(exercise, *arguments):
+def run_facts(exercise, *arguments):
     """Yield what the facts of an exercise find in an answer."""
     outcomes = [attempt(supervise()(fact), *arguments) for fact in exercise.facts]
     yield from filter(None, (outcome.value for outcome in outcomes))
@@ -166,7 +166,7 @@ def find_precision(trial):
     Of wrong results only those of float64 inputs, for which the code is too narrow.
     """
     for run in trial.runs if trial.exercise.kind == "function" else ():
-        for got, right in zip(*map(_floats, (run.value, run.expected))):
+        for got, right in zip(*map(_float_tensors, (run.value, run.expected))):
             is_double = right.dtype == torch.float64
             if got.dtype != right.dtype and (is_double or trial.is_right):
                 cure = "give each tensor that you make the input's type, as in `.to(x.dtype)`, and leave the input as it is" if is_double else "end with `.float()`"  # fmt: skip
@@ -180,7 +180,7 @@ def find_lost_gradient(trial):
     A result in another form, or of inputs that were changed, has none to compare.
     """
     exercise, skip = trial.exercise, trial.exercise.without
-    is_comparable = trial.is_right and not (trial.changed or trial.diagnoses)
+    is_comparable = trial.is_right and not (trial.changed_run or trial.diagnoses)
     if "no-gradient" in skip or not is_comparable:
         return
     call, args = trial.answer.bind(exercise.cases[0])
@@ -200,18 +200,18 @@ def find_lost_gradient(trial):
 def _gradients(function, args):
     """Return for each argument the gradients of the sum of all squares, in a tuple."""
     inputs = [*map(copy_argument, args)]
-    leaves = [[x.requires_grad_() for x in _floats(arg)] for arg in inputs]
-    loss = sum(x.square().sum() for x in _floats(function(*inputs)))
+    leaves = [[x.requires_grad_() for x in _float_tensors(arg)] for arg in inputs]
+    loss = sum(x.square().sum() for x in _float_tensors(function(*inputs)))
     options = {"allow_unused": True, "retain_graph": True}
     return [torch.autograd.grad(loss, xs, **options) if xs else () for xs in leaves]
 
 
-def _floats(value):
+def _float_tensors(value):
     """Return the tensors of floats in a value: a tensor, parts of a tuple, a module."""
     if isinstance(value, nn.Module):
         return [*value.parameters()]
     if isinstance(value, tuple):
-        return sum(map(_floats, value), [])
+        return sum(map(_float_tensors, value), [])
     return [value] if torch.is_tensor(value) and value.is_floating_point() else []
 
 

@@ -12,7 +12,7 @@ import torch
 
 from utils.checks.engine.guard import attempt
 from utils.checks.engine.mistakes import Diagnosis, Mistake, read_variants
-from utils.checks.engine.values import agrees, same_form
+from utils.checks.engine.values import agrees, fits_form
 
 
 def adapt_form(got, expected):
@@ -30,7 +30,7 @@ def adapt_form(got, expected):
     if stacked is not None and stacked.shape == expected.shape:
         return stacked, [Diagnosis("list-for-tensor", "You returned a list of tensors: make one tensor of it, with torch.stack.")]  # fmt: skip
     if type(got) is tuple:
-        part = max(got, key=lambda x: (same_form(x, expected), agrees(x, expected)))
+        part = max(got, key=lambda x: (fits_form(x, expected), agrees(x, expected)))
         return part, [Diagnosis("returns-a-tuple", "You returned a tuple: return only the one tensor that is asked for.")]  # fmt: skip
     return got, []
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch._tensor_str import PRINT_OPTS
 
-from utils.checks.engine.values import agrees, clean, copy_argument, same_input
+from utils.checks.engine.values import agrees, clean, copy_argument, is_unchanged
 
 SECONDS = 3.0  # of the processor's time, for one call of an answer
 PATIENCE = 30.0  # seconds of any kind until a line says that the call still runs
@@ -41,7 +41,7 @@ class Run:
 
     value: object = None
     error: BaseException | None = None
-    where: str = ""  # the reader's line that raised it, between its neighbours
+    excerpt: str = ""  # the reader's line that raised it, between its neighbours
     changed_arg: int | None = None  # position of the first argument that was changed
     case: object = None  # of an exercise; what follows is about it
     args: tuple = ()  # of the right answer; for a module, `learned` is first
@@ -76,10 +76,10 @@ def attempt(function, *args):
     copies = [copy_argument(arg) for arg in args]
     try:
         value = function(*copies)
-        changed = [i for i, arg in enumerate(args) if not same_input(arg, copies[i])]
+        changed = [i for i, arg in enumerate(args) if not is_unchanged(arg, copies[i])]
         return Run(value, changed_arg=min(changed, default=None))
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
-        run = Run(error=error, where=line_of(error))
+        run = Run(error=error, excerpt=read_excerpt(error))
         if isinstance(error, NeverEnds):
             # Drop the frames, which keep the answer's tensors alive.
             error.__traceback__ = None
@@ -126,14 +126,14 @@ def run_seeded(function, args):
     return attempt(lambda *args: clean(function(*args)), *args)
 
 
-def _default_device():
+def _read_default_device():
     context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
     return context and context.device
 
 
 SETTINGS = [  # how each is read, how it is put back
     (torch.get_default_dtype, torch.set_default_dtype),
-    (_default_device, torch.set_default_device),
+    (_read_default_device, torch.set_default_device),
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.get_num_threads, torch.set_num_threads),
     (lambda: dict(vars(PRINT_OPTS)), vars(PRINT_OPTS).update),
@@ -166,25 +166,26 @@ def isolate_session():
 
     One thread at a time may be in the block. In it, `torch.compile` compiles nothing.
     """
-    with ONE_CHECK, restore_on_exit(SETTINGS + RANDOM_STATES), _eager(), _on_the_cpu():
+    settings = restore_on_exit(SETTINGS + RANDOM_STATES)
+    with ONE_CHECK, settings, _disable_compiling(), _use_cpu():
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         torch.set_num_threads(1)  # for small tensors the others only wait
         yield
 
 
-def _eager():
+def _disable_compiling():
     is_loaded = "torch._dynamo" in sys.modules  # which takes a second
     return torch.compiler.set_stance("force_eager") if is_loaded else nullcontext()
 
 
-def _on_the_cpu():
+def _use_cpu():
     # Not in any case, because in this context all of PyTorch is slower.
     on_cpu = torch.get_default_device().type == "cpu"
     return nullcontext() if on_cpu else torch.device("cpu")
 
 
-def line_of(error):
+def read_excerpt(error):
     """Return the last line that the reader wrote, between the lines next to it."""
     for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
         file = frame.f_code.co_filename

@@ -7,20 +7,20 @@ import torch
 from utils.checks.engine import values
 
 
-def describe(exercise, run):
+def describe_run(exercise, run):
     """Return what is wrong in a run of which nothing is known."""
-    text = difference(exercise, run)
+    text = describe_difference(exercise, run)
     if run.error or type(run.value) is type(run.expected):
         return text
     return f"{text}\nExpected {exercise.expectation}."
 
 
-def difference(exercise, run):
+def describe_difference(exercise, run):
     """Return the lines that show one case: its input, what is expected, what came."""
     inputs = f"On {describe_inputs(exercise, run.case)}"
     if run.error is not None:
         error = f"{type(run.error).__name__}: {values.safe_text(run.error, 160)}"
-        where = textwrap.indent(run.where, "    ")
+        where = textwrap.indent(run.excerpt, "    ")
         return f"{inputs} your code raised\n  {error}\n{where}".rstrip()
     place, right, got = _first_difference(exercise.parts, run.value, run.expected)
     return f"{inputs}{place}\n  expected {right}\n  got      {got}"
@@ -37,7 +37,7 @@ def describe_inputs(exercise, case):
         if not isinstance(value, torch.Tensor):
             texts.append(f"{name} = {_summary(value)}")
         elif value.dim() == 1 and len(value) <= 6:
-            texts.append(f"{name} = {values.numbers(value)}")
+            texts.append(f"{name} = {values.format_row(value)}")
         else:
             texts.append(f"{name} of shape {tuple(value.shape)}")
     return ", ".join(texts) + (f" ({case.note})" if case.note else "")
@@ -52,14 +52,15 @@ def _first_difference(names, got, expected):
             return place, expected_text, _summary(got)
         diffs = [i for i, x in enumerate(expected) if not values.agrees(got[i], x)]
         last = diffs[-1] if diffs else 0
-        i = next((i for i in diffs if not values.same_form(got[i], expected[i])), last)
+        i = next((i for i in diffs if not values.fits_form(got[i], expected[i])), last)
         got, expected, names = got[i], expected[i], names[i]
         place = f" the {format_names(names)}"
-    if not values.same_form(got, expected) or not isinstance(expected, torch.Tensor):
+    if not values.fits_form(got, expected) or not isinstance(expected, torch.Tensor):
         return place, _summary(expected), _summary(got)
     if expected.dim() == 0:
-        return place, *_format_differing(values.number, expected.item(), got.item())
-    *row, entry = (~values.close(got, expected)).nonzero()[0].tolist()
+        numbers = expected.item(), got.item()
+        return place, *_format_differing(values.format_number, *numbers)
+    *row, entry = (~values.are_close(got, expected)).nonzero()[0].tolist()
     # An entry that may be anything, NaN on both sides, isn't shown, nor is what comes
     # more than five entries before the one that differs.
     columns = ~(expected[(*row,)].isnan() & got[(*row,)].isnan())
@@ -70,7 +71,7 @@ def _first_difference(names, got, expected):
     index = f"[{', '.join(index)}]" if index else ""
     place = f"{place or ' the result'}{index} {'is' if not place or index else 'are'}"
     rows = (side[(*row,)][columns] for side in (expected, got))
-    return place, *_format_differing(values.numbers, *rows)
+    return place, *_format_differing(values.format_row, *rows)
 
 
 def format_names(names):
@@ -91,7 +92,7 @@ def _format_differing(as_text, expected, got):
 
 def _summary(value):
     if isinstance(value, torch.Tensor):
-        return f"{values.kind_of(value)} tensor of shape {tuple(value.shape)}"
+        return f"{values.dtype_kind(value)} tensor of shape {tuple(value.shape)}"
     if isinstance(value, tuple):
         return f"({_join_summaries(value)})"
     if isinstance(value, list) and any(map(torch.is_tensor, value)):

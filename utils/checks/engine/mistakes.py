@@ -58,10 +58,10 @@ class Variant:
 
 def read_variants(function, mistakes: list[Mistake]) -> list[Variant]:
     """Return the variants of these mistakes; raise ValueError if one doesn't fit."""
-    variants, names = [], _names(_read(function))
+    variants, names = [], _assigned_names(_read_definition(function))
     for mistake in mistakes:
         for code in mistake.variants:
-            lines = {_assigned(line): line for line in ast.parse(code).body}
+            lines = {_assigned_name(line): line for line in ast.parse(code).body}
             if None in lines:
                 raise ValueError(f"expected `name = …` or `return …`, got `{code}`")
             for name in lines.keys() - names:
@@ -100,16 +100,16 @@ def recorded(*, _variables):
 def _rewrite(function, *variants):
     """Return a function with the lines of variants, which records its variables."""
     lines = {name: line for variant in variants for name, line in variant.lines.items()}
-    definition, record = copy(_read(function)), copy(RECORDED.body[0])
+    definition, record = copy(_read_definition(function)), copy(RECORDED.body[0])
     definition.args = copy(definition.args)
     definition.args.kwonlyargs = RECORDED.args.kwonlyargs
     definition.args.kw_defaults = RECORDED.args.kw_defaults
-    record.body = _replace(definition.body, lines)
+    record.body = _replace_lines(definition.body, lines)
     definition.body = [record]
-    return build(definition, dict(function.__globals__))
+    return define(definition, dict(function.__globals__))
 
 
-def build(definition, names):
+def define(definition, names):
     """Return the function that a syntax tree defines, with these global names."""
     module = ast.fix_missing_locations(ast.Module([definition], []))
     exec(compile(module, "<changed>", "exec"), names)
@@ -117,32 +117,33 @@ def build(definition, names):
 
 
 @cache
-def _read(function):
+def _read_definition(function):
     """Return the definition of a function, with a line also for each parameter."""
     [definition] = ast.parse(inspect.getsource(function)).body
-    names = [parameter.arg for parameter in definition.args.args]
-    lines = [f"{name} = {name}\n" for name in names if name not in _names(definition)]
+    assigned = _assigned_names(definition)
+    names = [p.arg for p in definition.args.args if p.arg not in assigned]
+    lines = [f"{name} = {name}\n" for name in names]
     definition.body[:0] = ast.parse("".join(lines)).body
     return definition
 
 
-def _names(definition):
-    return {_assigned(node) for node in ast.walk(definition)}
+def _assigned_names(definition):
+    return {_assigned_name(node) for node in ast.walk(definition)}
 
 
-def _replace(body, lines):
+def _replace_lines(body, lines):
     """Return statements with these lines in the place of theirs."""
-    statements = [lines.get(_assigned(line), line) for line in body]
+    statements = [lines.get(_assigned_name(line), line) for line in body]
     for i, line in enumerate(statements):
         if isinstance(line, ast.For | ast.While | ast.If):
             statements[i] = block = copy(line)
-            block.body = _replace(line.body, lines)
-            block.orelse = _replace(line.orelse, lines)
+            block.body = _replace_lines(line.body, lines)
+            block.orelse = _replace_lines(line.orelse, lines)
     return statements
 
 
 @cache
-def _assigned(node):
+def _assigned_name(node):
     """Return what a line assigns, such as "a" or "(a, b)"; "return"; or None."""
     if isinstance(node, ast.Return):
         return "return"
@@ -154,7 +155,7 @@ def find_single_mistake(trial):
     wrong_first = sorted(trial.runs, key=lambda run: run.is_right)  # rule out the most
     for variant in trial.exercise.variants:
         if reproduces(trial.exercise, wrong_first, variant):
-            yield from _diagnoses(trial, variant)
+            yield from _make_diagnoses(trial, variant)
             return
 
 
@@ -172,10 +173,10 @@ def find_mistake_pair(trial):
     num_shared = 2 if first.hides_others else 1
     if pairs and len(set.intersection(*names)) >= num_shared:
         best_pair = min(pairs, key=lambda pair: variants.index(pair[1]))
-        yield from _diagnoses(trial, *best_pair)
+        yield from _make_diagnoses(trial, *best_pair)
 
 
-def _diagnoses(trial, *variants):
+def _make_diagnoses(trial, *variants):
     """Yield the diagnoses of these mistakes, with values of the run that is shown."""
     exercise, values = trial.exercise, {}
     mistaken = partial(apply_variants(exercise.right, *variants), variables=values)
@@ -188,10 +189,10 @@ def _diagnoses(trial, *variants):
 def reproduces(exercise, runs, *variants):
     """Return whether mistakes together give what the answer gave in these runs."""
     mistaken = apply_variants(exercise.right, *variants)
-    return all(_same_outcome(run, exercise.call(mistaken, run.args)) for run in runs)
+    return all(_is_same_outcome(run, exercise.call(mistaken, run.args)) for run in runs)
 
 
-def _same_outcome(run, outcome):
+def _is_same_outcome(run, outcome):
     if isinstance(outcome.error, KeyboardInterrupt):  # of the search for mistakes
         raise outcome.error
     if outcome.error is None or run.error is None:

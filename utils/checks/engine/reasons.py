@@ -26,16 +26,16 @@ ERRORS = {  # an error with its lines and all code, as `_match_error` joins them
 }  # fmt: skip
 
 
-def find_reason(trial):
+def find_python_error(trial):
     """Explain common errors of Python."""
     run, error = trial.shown_run, trial.shown_run.error
     if isinstance(error, NeverEnds):
         yield Diagnosis("never-ends", "Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`.")  # fmt: skip
     elif run.value is None and not error:
         yield Diagnosis("returns-nothing", "Your code returns None: a `return` is missing, perhaps in one branch.")  # fmt: skip
-    elif isinstance(error, TypeError) and not run.where:  # the call itself failed
+    elif isinstance(error, TypeError) and not run.excerpt:  # the call itself failed
         yield Diagnosis("other-parameters", "Your parameters aren't those of the card, which later cells pass: take those of the stub.")  # fmt: skip
-    elif known := _match_error(error, f"{run.where}\n{trial.source}"):
+    elif known := _match_error(error, f"{run.excerpt}\n{trial.source}"):
         yield known
     elif isinstance(error, NameError) and (name := re.search(r"'(\w+)'", str(error))):
         yield _explain_unknown_name(trial, name[1])
@@ -49,7 +49,7 @@ def _explain_unknown_name(trial, name):
     if line := IMPORTS.get(name):
         return Diagnosis("import-missing", f"You use `{name}` without an import: put `{line}` at the top of your cell.")  # fmt: skip
     if trial.exercise.kind == "class":
-        module_run, _ = trial.answer.build(trial.shown_run.case.build)
+        module_run, _ = trial.answer.get_module(trial.shown_run.case.build)
         if name in trial.exercise.projections or hasattr(module_run.value, name):
             return Diagnosis("self-missing", f"You use `{name}` without `self.`: it belongs to the module, so write `self.{name}`.")  # fmt: skip
     return Diagnosis("name-undefined", f"`{name}` isn't defined in your function where you use it: compute it in a line above, or correct its name. (If another cell defines it, run that cell first.)")  # fmt: skip

@@ -10,9 +10,9 @@ from itertools import islice
 
 import torch
 
-from utils.checks.engine.facts import facts_of
+from utils.checks.engine.facts import run_facts
 from utils.checks.engine.guard import supervise
-from utils.checks.engine.mistakes import Diagnosis, build
+from utils.checks.engine.mistakes import Diagnosis, define
 from utils.checks.engine.values import agrees
 
 ATTEMPTS = 1500
@@ -39,7 +39,7 @@ def find_repair(trial):
         return  # because side effects would be repeated up to 1,500 times
     for old, new in islice(_changes(tree, function.__code__.co_varnames), ATTEMPTS):
         with suppress(Exception), redirect_stdout(io.StringIO()):
-            changed = build(_substitute(tree, old, new), dict(function.__globals__))
+            changed = define(_substitute(tree, old, new), dict(function.__globals__))
             for run in sorted(trial.runs, key=lambda run: run.is_right):
                 outcome = trial.exercise.call(supervise()(changed), run.args)
                 if outcome.is_stopped:
@@ -48,7 +48,7 @@ def find_repair(trial):
                     break
             else:
                 yield Diagnosis("one-change", f"One change makes all your results right: {_describe(old, new, source)}")  # fmt: skip
-                yield from facts_of(trial.exercise, changed)
+                yield from run_facts(trial.exercise, changed)
                 return
 
 

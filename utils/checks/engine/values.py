@@ -51,31 +51,31 @@ def copy_argument(value):
     return copy(value)
 
 
-def same_input(before, after):
+def is_unchanged(before, after):
     """Return whether an argument is exactly what it was before the call."""
     if isinstance(before, torch.Tensor):
         unchanged = before.shape == after.shape and before.dtype == after.dtype
         return unchanged and torch.equal(before, after.detach())
     if isinstance(before, tuple):
-        return all(map(same_input, before, after))
+        return all(map(is_unchanged, before, after))
     return not isinstance(before, list) or before == after
 
 
-def kind_of(tensor):
+def dtype_kind(tensor):
     """Return `float`, `bool` or `integer`; precision is not compared."""
     if tensor.is_floating_point():
         return "float"
     return "bool" if tensor.dtype == torch.bool else "integer"
 
 
-def same_form(got, expected):
+def fits_form(got, expected):
     """Return whether two cleaned values agree in type, length, shape and kind."""
     if type(got) is not type(expected):
         return False
     if isinstance(expected, torch.Tensor):
-        return got.shape == expected.shape and kind_of(got) == kind_of(expected)
+        return got.shape == expected.shape and dtype_kind(got) == dtype_kind(expected)
     if isinstance(expected, tuple):
-        return len(got) == len(expected) and all(map(same_form, got, expected))
+        return len(got) == len(expected) and all(map(fits_form, got, expected))
     return True
 
 
@@ -83,16 +83,16 @@ def agrees(got, expected):
     """Return whether two cleaned values are equal up to rounding (NaN equals NaN)."""
     if type(expected) is float and type(got) in (int, float):
         got, expected = torch.tensor(float(got)), torch.tensor(expected)
-    if not same_form(got, expected):
+    if not fits_form(got, expected):
         return False
     if isinstance(expected, torch.Tensor):
-        return bool(close(got, expected).all())
+        return bool(are_close(got, expected).all())
     if isinstance(expected, (tuple, list)):
         return len(got) == len(expected) and all(map(agrees, got, expected))
     return got == expected
 
 
-def close(got, expected):
+def are_close(got, expected):
     """Compare entry by entry in float64, with room for rounding in the answer.
 
     The room grows with the largest entry expected, because large terms may cancel.
@@ -115,13 +115,13 @@ def safe_text(value, limit=60):
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def numbers(row, digits=4):
+def format_row(row, digits=4):
     """Return a row of numbers as text, the first six: `[0.1192, 0.3, …]`."""
-    texts = ", ".join(number(entry, digits) for entry in row[:6].tolist())
+    texts = ", ".join(format_number(entry, digits) for entry in row[:6].tolist())
     return f"[{texts}, …]" if len(row) > 6 else f"[{texts}]"
 
 
-def number(value, digits=4):
+def format_number(value, digits=4):
     """Return one number as text, with at most `digits` decimals."""
     if not isinstance(value, float):
         return safe_text(value)

@@ -19,7 +19,7 @@ def patchify(images, patch_size):
 exercise_15_1 = Exercise(
     id="15.1",
     right=patchify,
-    cut={"patch_size": 1},
+    smallest_inputs={"patch_size": 1},
     returns="the patches (B, N, C*p*p), row by row, each with the channel first",
     mistakes=[
         Mistake("plain-reshape", "You cut the image along its rows, so a token is a strip and not a square: split the height into (rows, p) and the width into (columns, p), then move both p to the end.", "moved = cells"),

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.definition import Case, Exercise, Mistake, draw, integers
+from utils.checks.definition import Case, Exercise, Mistake, draw, draw_ids
 
 
 def set_in_every_row(ids, num_classes):
@@ -27,8 +27,8 @@ exercise_2_1 = Exercise(
     cases=[
         Case(torch.tensor([2, 0, 6, 2]), draw(7, 3)),
         Case(torch.tensor([3, 1]), draw(7, 3), note="the last id does not occur"),
-        Case(integers(0, 11, (2, 5)), draw(11, 3), note="a batch"),
-        Case(integers(0, 5, (2, 3, 7)), draw(5, 5), note="V = D"),
+        Case(draw_ids(0, 11, (2, 5)), draw(11, 3), note="a batch"),
+        Case(draw_ids(0, 5, (2, 3, 7)), draw(5, 5), note="V = D"),
         Case(torch.tensor(4), draw(5, 3), note="a single id"),
         Case(torch.tensor([1, 2]), draw(3, 2).double(), note="float64"),
         Case(torch.zeros(0, dtype=torch.long), draw(5, 3), note="no ids"),
@@ -42,7 +42,7 @@ exercise_2_1 = Exercise(
         Mistake("ids-from-one", "You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.", "hot = F.one_hot((ids - 1) % V, V)", "hot = F.one_hot(ids, V + 1)[..., 1:]"),
         Mistake("scaled", "You multiplied by √D: return the rows of the table as they are.", "return cast @ table * D**0.5"),
     ],
-    cut={"ids": torch.zeros(1, 1, 1, dtype=torch.long)},  # of a table with one row
+    smallest_inputs={"ids": torch.zeros(1, 1, 1, dtype=torch.long)},  # of a table with one row
 )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ exercise_2_2 = Exercise(
     right=sinusoidal_positions,
     returns="a table (T, D): sines on the even features, cosines on the odd ones",
     cases=[Case(3, 4), Case(31, 6), Case(200, 2, note="a single pair")],
-    cut={"num_positions": 1, "d_model": 2},
+    smallest_inputs={"num_positions": 1, "d_model": 2},
     mistakes=[
         Mistake("halves-for-alternating", "You put all sines first and all cosines after them: alternate, `table[:, 0::2]` for sines and `table[:, 1::2]` for cosines.", "table = torch.cat(waves, dim=-1)"),
         Mistake("sine-and-cosine-swapped", "You swapped sine and cosine: the sine belongs on even features, so that position 0 is [0, 1, …].", "waves = angles[:, 0::2].cos(), angles[:, 1::2].sin()"),

@@ -43,7 +43,7 @@ exercise_6_1 = Exercise(
     right=split_heads,
     returns="the heads (B, H, T, d_k) of x (B, T, D), head h with the features h*d_k … (h+1)*d_k - 1",
     facts=[split_not_divided],
-    cut={"num_heads": 1},
+    smallest_inputs={"num_heads": 1},
     mistakes=shared.SPLIT + [Mistake("heads-overlap", "Your heads overlap, because head h begins at feature h: it begins at h*d_k, after the features of the heads before it.", "heads = torch.stack([features[..., h : h + d_k] for h in range(num_heads)], 1)")],
     cases=[
         Case(LEGIBLE, 2, note=NOTE),

@@ -43,7 +43,7 @@ exercise_10_1 = Exercise(
         Case(draw(2, 3, 7, 10), torch.arange(7), note="batch and heads"),
         Case(draw(1, 2), torch.tensor([2049]), note="one token, far from the start"),
     ],
-    cut={"x": draw(1, 1, 1, 2)},  # whose features are pairs
+    smallest_inputs={"x": draw(1, 1, 1, 2)},  # whose features are pairs
     mistakes=[
         Mistake("halves-for-pairs", "You paired feature i with feature i + d_k/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.", "wide = of_halves(angles, angles); partners = of_halves(-x.chunk(2, -1)[1], x.chunk(2, -1)[0])"),
         Mistake("halves-for-pairs", "You put all first features before all second ones: make them neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.", "laid = rotated.mT.flatten(-2)"),

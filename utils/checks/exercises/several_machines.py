@@ -29,7 +29,7 @@ def mlp_part(x, W_1, b_1, W_2, b_2, rank, count):
 exercise_16_1 = Exercise(
     id="16.1",
     right=mlp_part,
-    cut={"rank": 0, "count": 1},
+    smallest_inputs={"rank": 0, "count": 1},
     returns="what this process adds to the output (..., T, D)",
     cases=[
         mlp(0, 2, 5, 3, 7),

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.checks import shared
-from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw, integers
+from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw, draw_ids
 from utils.checks.engine import facts
 from utils.checks.shared import softmax_of
 
@@ -128,7 +128,7 @@ exercise_8_2 = Exercise(
     id="8.2",
     without=("no-gradient",),
     right=next_token_probs,
-    cut={"top_k": 1},
+    smallest_inputs={"top_k": 1},
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
     mistakes=TOP_K + SOFTMAX,
     cases=[
@@ -220,7 +220,7 @@ exercise_8_4 = Exercise(
         Mistake("last-position-only", "You return the logits of the last position only: return those of all positions.", "return logits[:, -1]", "return logits[:, -1:]"),
     ],
     cases=[
-        Case(integers(0, 7, (2, 3)), *parts(5, 7, 2)),
-        Case(integers(0, 11, (3, 5)), *parts(7, 11, 7), note="seven blocks"),
+        Case(draw_ids(0, 7, (2, 3)), *parts(5, 7, 2)),
+        Case(draw_ids(0, 11, (3, 5)), *parts(7, 11, 7), note="seven blocks"),
     ],
 )  # fmt: skip

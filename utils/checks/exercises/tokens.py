@@ -59,7 +59,7 @@ def sliding_windows(ids, context_length, stride):
 exercise_1_2 = Exercise(
     id="1.2",
     right=sliding_windows,
-    cut={"ids": [50, 20], "context_length": 1, "stride": 1},
+    smallest_inputs={"ids": [50, 20], "context_length": 1, "stride": 1},
     returns="the tuple (inputs, targets), two integer tensors (N, context_length)",
     parts=("inputs", "targets"),
     cases=[Case(IDS[:n], *sizes) for n, *sizes in WINDOWS],
