@@ -1,27 +1,41 @@
 """Checks of the exercises: `check`, `solution`, `progress` and `recall`.
 
-How `check("4.1", answer)` comes to its message, in the order in which to read the files:
+The nouns:
 
-1. `reader` finds the exercise in `catalogue`, the table of all exercises and their
-   notebooks. `cells` says so if the newest cell with the definition isn't valid Python.
-2. `definition`: an exercise is a right answer, an ordinary function, with cases and known
-   mistakes. All of them are in `exercises/`, and what several share in `shared/`.
-3. `submission` is what the reader hands in: a function as it is, a class as built modules.
-4. `examine` runs it on each case and collects diagnoses. Its two lists, EXPLANATIONS and
-   ALWAYS, name all functions that are asked for one, in their order.
-5. `display` shows the message.
+- Exercise: a right answer, which is an ordinary function, with cases and known mistakes.
+- Answer: the function or class that a reader hands in. `submission` makes it ready to run.
+- Case: inputs on which the answer and the right answer are run. A `Run` is what one gave.
+- Mistake: a name, a text, and variants, each a line of the right answer written wrong.
+- Diagnosis: what a reader is told: the name, and the text with its values filled in.
+- Trial: an answer with all its runs. A finder is a function that yields its diagnoses.
+- Fact: a function for what no result of an exercise shows, such as a missing ValueError.
+- Repair: one small change to the reader's code that makes all its results right.
+- Result: what `check` returns: whether the answer passed, diagnoses and the message.
 
-They use the modules of `engine/`, which know no notebook and no single exercise:
+An example: a reader forgets the division in 4.1, so the weights are
+`torch.softmax(query @ key.mT, dim=-1)`. Then `check("4.1", answer)` takes these steps:
 
-- `guard` protects the reader's session, and `values` compares results.
-- `mistakes` explains most answers: a line of the right answer is written wrong, and the
-  function with this line gives the answer's results. `forms` does it with wrong forms.
-- `reasons` explains common errors of Python, and `repair` looks for one small change to a
-  reader's function that makes all results right.
-- `facts` looks for what results don't show, such as a lost gradient.
-- `messages` shows the first result that differs.
+1. `reader.check` finds `exercise_4_1` through the table in `catalogue`, and calls
+   `examine.examine`, while `guard` protects the reader's session.
+2. `Exercise.prepare` makes the answer ready, and `Exercise.run_case` runs it and the right
+   answer, `scaled_dot_product_attention`, on each case. Here all results differ.
+3. `_diagnose` calls the finders in ALWAYS, which yield nothing here, and then those in
+   EXPLANATIONS, until one yields a diagnosis. The first is `find_single_mistake`.
+4. It tries all variants of known mistakes. For "scale-missing", `apply_variants` builds the
+   right answer with `scores = products` instead of `scores = products / width**0.5`, and
+   `reproduces` finds that this function gives the reader's results in every case.
+5. In the text of the mistake, `√{width}` becomes `√5`, a variable of the wrong function.
+6. `_name_mistakes` puts above it what `describe_difference` returns, the first case that is
+   wrong with both results, and `display` shows this as "4.1 …: not yet."
 
-`records` stores what has passed, and `overview` says what is next.
+If no mistake fits, the other finders look for an error of Python, for two mistakes, and for
+a repair. If they find nothing either, the reader sees only the difference of step 6.
+
+Right answers are in `exercises/`, and mistakes that several exercises have in `shared`. The
+modules of `engine/` know no exercise: `guard` runs answers, `values` compares results,
+`messages` shows differences, and `mistakes`, `forms` (wrong forms of a result, such as a
+list), `reasons` (errors of Python), `repair` and `facts` have the finders. `records` stores
+what has passed, and `overview` says what is next.
 """
 
 from utils.checks.cells import watch_cells
