@@ -906,10 +906,9 @@ def cuts():
             picture.wire((x, y + 0.15), (x, low + 0.2), head=False, dashed=True)
         for row, part in zip(LAYER + GRADIENTS, parts):
             if part == "partial sum":
-                message = picture.sign(picture.at(row, "cut"), "all-reduce", "score")
-                for rank in (0, 1):  # there and back
-                    picture.wire(boxes[row, rank], message, "score")
-                    picture.wire(message, boxes[row, rank], "score")
+                start, end = boxes[row, 0], boxes[row, 1]
+                picture.wire(end, start, "score")
+                picture.wire(start, end, "score", text="all-reduce")
         if axis == "tokens":
             start, end = boxes["query, key, value", 0], boxes["contexts", 1]
             picture.wire(start.right, end.left, "score", text="key and value")
