@@ -176,7 +176,8 @@ def _draw_attention(names, followed, vectors, roles, labels, compared, mixed):
 
     asks, found, gives, output = roles
     start, scores = put("query", followed, query, asks), keys @ query
-    parts = scores.softmax(dim=0)[:, None] * values
+    weights = scores.softmax(dim=0)
+    parts = weights[:, None] * values
     if mixed is not None:
         at = (1.2 + WIDTH - 0.25) / 2, picture.rows["softmax"]
         picture.block(at, "softmax", size=(WIDTH - 1.45, 0.26), centred=True)
@@ -195,7 +196,7 @@ def _draw_attention(names, followed, vectors, roles, labels, compared, mixed):
             picture.wire(start, key.top, turn=x)
             picture.wire(key.bottom, (x, y - 0.12), "score")
         if mixed is not None:
-            weight = picture.put("weight", j, [scores.softmax(dim=0)[j]], "weight", 1)
+            weight = picture.put("weight", j, [weights[j]], "weight", 1)
             picture.wire((x, y + 0.12), (x, low - 0.13), "score")
             picture.wire((x, low + 0.13), weight.top, "weight")
         if mixed:
@@ -310,8 +311,7 @@ def learning(lines, stages):
     stages: for each state a sentence, and the weights of the last word of each line
     """
     for text, weights in stages:
-        picture = Picture()
-        last = [len(words) - 1 for words in lines]
+        picture, last = Picture(), [len(words) - 1 for words in lines]
         draw_looks(picture, lines, last, weights)
         yield picture, text
 
