@@ -119,15 +119,18 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     tensor([[1., 0.],
             [0., 0.]])
     """
-    if mask is not None:
+    if mask is None:
+        weights = torch.softmax(scores, dim=-1)
+    else:
         require.mask("mask", mask, scores)
-        scores = scores.masked_fill(~mask, float("-inf"))
-    weights = torch.softmax(scores, dim=-1)
-    if mask is not None:
+        weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
         weights = weights.masked_fill(~mask, 0.0)
-    if require.is_readable(weights) and weights.isnan().any():
-        largest = scores.amax(dim=-1)[weights.isnan().any(dim=-1)]
-        require.finite("a finite largest score", largest)
+    if require.is_readable(weights):
+        is_nan = weights.sum(dim=-1).isnan()  # (..., T), without another (T, S)
+        if is_nan.any():
+            if mask is not None:
+                scores = scores.masked_fill(~mask, float("-inf"))
+            require.finite("a finite largest score", scores.amax(dim=-1)[is_nan])
     return weights
 
 
@@ -208,11 +211,10 @@ def scaled_dot_product_attention(
     >>> output, weights
     (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
     """
-    scores = scaled_scores(query, key)
     if mask is not None:  # which may differ where only the values do
-        leading = torch.broadcast_shapes(scores.shape[:-2], value.shape[:-2])
-        scores = scores.expand(*leading, *scores.shape[-2:])
-    weights = masked_softmax(scores, mask).to(value.dtype)
+        leading = torch.broadcast_shapes(*(t.shape[:-2] for t in (query, key, value)))
+        query = query.expand(*leading, *query.shape[-2:])
+    weights = masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
     if dropout_p > 0:
         weights = dropout(weights, dropout_p)
     return weights @ value, weights
