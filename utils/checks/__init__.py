@@ -38,7 +38,7 @@ list), `reasons` (errors of Python), `repair` and `facts` have the finders. `rec
 what has passed, and `overview` says what is next.
 """
 
-from utils.checks.cells import watch_cells
+from utils.checks.display import watch_cells
 from utils.checks.examine import Result
 from utils.checks.overview import progress, recall
 from utils.checks.reader import check, solution

@@ -5,16 +5,15 @@ from contextlib import suppress
 from dataclasses import replace
 
 from utils import require
-from utils.checks import catalogue, cells, records
-from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
+from utils.checks import catalogue, display, records
 from utils.checks.engine.guard import isolate_session, read_excerpt
 from utils.checks.engine.values import safe_text
 from utils.checks.examine import Result, examine
 from utils.checks.overview import say_what_is_next
 from utils.pages import define, read_cells
 
-STATES = {"passed": PASSED, "not-attempted": NOT_ATTEMPTED}
-STATES["passed-before"] = PASSED[0], "passed before", PASSED[2]
+STATES = {"passed": display.PASSED, "not-attempted": display.NOT_ATTEMPTED}
+STATES["passed-before"] = display.PASSED[0], "passed before", display.PASSED[2]
 CHECKED_BEFORE = "This is the version that you have checked before. If you have edited its cell, run that first."
 
 _checked_answers = {}  # name of an exercise: the answer that was checked last
@@ -79,13 +78,13 @@ def _label(key):
 def _examine(exercise, answer):
     """Return the result of an answer, whatever it is."""
     if answer is not None and answer is catalogue.course_version(exercise):
-        text = f"This is the course's own function, so it doesn't count. {cells.RERUN}"
-        return Result(False, "not-yours", text)
+        text = "This is the course's own function, so it doesn't count."
+        return Result(False, "not-yours", f"{text} {display.RERUN}")
     try:
         # A warning of PyTorch's would be shown in red below a message that explains it.
         with isolate_session(), warnings.catch_warnings(action="ignore"):
-            if failure := cells.describe_failure(getattr(answer, "__name__", "")):
-                text = f"{failure}\n{cells.CORRECT_CELL}"
+            if failure := display.describe_failure(getattr(answer, "__name__", "")):
+                text = f"{failure}\n{display.CORRECT_CELL}"
                 return Result(False, "newer-cell-failed", text)
             return examine(exercise, answer)
     except BaseException as error:  # an answer that breaks even its own description
@@ -97,8 +96,9 @@ def _examine(exercise, answer):
 
 def _show(heading, result):
     """Show the block and return the result with the whole of it as its message."""
-    state = "passed" if result.passed else result.diagnosis
-    text = show_block(heading, STATES.get(state, NOT_YET), result.message)
+    outcome = "passed" if result.passed else result.diagnosis
+    state = STATES.get(outcome, display.NOT_YET)
+    text = display.show_block(heading, state, result.message)
     return replace(result, message=text)
 
 
