@@ -560,7 +560,7 @@ def test_what_does_not_explain_the_results_is_not_given_as_their_cause():
     [
         ("is_seen", True, "changes-in-training"),
         ("is_scaled", False, "changes-in-training"),
-        ("factor", 1, "dropout-not-rescaled"),
+        ("factor", 1, "dropout-other-share"),
         ("together", [3], "dropout-together"),
         ("together", [2], "dropout-together"),
         ("together", [2, 3], "dropout-together"),

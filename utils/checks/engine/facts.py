@@ -104,10 +104,8 @@ def dropout_in_training(module, learned):
     if factors.max() - factors.min() > NOISE:
         return Diagnosis("dropout-not-on-weights", "In training mode the weights that stay are multiplied by different factors: drop entries of the weights after the softmax, and don't divide by their sum again.")  # fmt: skip
     drop_share, factor = (dropped.sum() / visible.sum()).item(), factors.mean().item()
-    if abs(drop_share - p) > NOISE:
-        return Diagnosis("dropout-other-share", f"You drop about {drop_share:.0%} of the weights and multiply the others by {format_number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {format_number(1 / (1 - p))}.")  # fmt: skip
-    if abs(factor - 1 / (1 - p)) > NOISE:
-        return Diagnosis("dropout-not-rescaled", f"You drop weights as often as you should, but multiply those that stay by {format_number(factor)}: with dropout {p} multiply them by 1/(1-p) = {format_number(1 / (1 - p))}, so that the average stays the same.")  # fmt: skip
+    if max(abs(drop_share - p), abs(factor - 1 / (1 - p))) > NOISE:
+        return Diagnosis("dropout-other-share", f"You drop about {drop_share:.0%} of the weights and multiply the others by {format_number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {format_number(1 / (1 - p))}, so that the average stays the same.")  # fmt: skip
     return None
 
 

@@ -74,7 +74,6 @@ NARROW = [
     Mistake(*FIRST_HEAD, "narrow = query @ W_uk[0].mT"),
     Mistake("reshaped-for-moved", "You reshaped (H, d_c, d_k) to (H, d_k, d_c), which leaves the numbers in their order: swap the last two axes, W_uk.mT.", "narrow = query @ W_uk.reshape(W_uk.mT.shape)"),
     Mistake("latents-reshaped", "You reshaped the latents to (d_c, S), which mixes their numbers: swap the axes, latent[:, None].mT.", "key = latent.reshape(latent.mT.shape)[:, None].mT"),
-    Mistake("heads-added", "You added up the matrices of all heads, as einsum does if their index has a letter of its own: each head has its own matrix.", "narrow = query @ W_uk.sum(0).mT"),
 ]  # fmt: skip
 ABSORBED = NARROW + [Mistake("scaled", "You divided the scores by a square root: leave them as they are.", "return scores / query.shape[-1] ** 0.5")]  # fmt: skip
 

@@ -46,8 +46,6 @@ def online_softmax_attention(query, key, value, slice_size):
 ONLINE = [
     Mistake("last-block-lost", "You lost the last, shorter slice: begin a slice at each of 0, slice_size, 2 * slice_size … below S, because Python cuts the last one short by itself.", "cut = scores[..., None, :].masked_fill(~slices[slices.sum(1) == slice_size], -torch.inf).movedim(-2, 0)"),
     Mistake("maximum-starts-at-zero", "You started the maximum at 0, so very low scores vanish: start at −∞.", "maxima = cut.amax(-1, keepdim=True).cummax(0).values.clamp(0)"),
-    Mistake("averaged", "You averaged the parts as if all counted alike: weigh each part by its denominator, measured from the maximum of all.", "divided = (torch.softmax(cut, -1) @ value).mean(0)"),
-    Mistake("last-part-alone", "You returned the last part only: add to accumulator and denominator instead of starting anew, and replace the old maximum at the end of each round.", "divided = (torch.softmax(cut, -1) @ value)[-1]"),
 ]  # fmt: skip
 ONLINE += JOIN + shared.SCALE + OF_VALUES
 

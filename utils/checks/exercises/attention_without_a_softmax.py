@@ -82,10 +82,8 @@ DELTA = [
     Mistake("own-token-alone", "You overwrote the state of the earlier tokens: add to it, state = state + …", "state = torch.outer(key[t], change)"),
     Mistake("whole-matrix-fades", "You multiplied the whole state by 1 − beta: keep it as it is, because beta belongs to the difference alone.", "state = (1 - beta[t]) * faded + torch.outer(key[t], change)"),
     Mistake("beta-on-the-value", "You multiplied only v by beta: put parentheses around the difference, beta * (v − k @ M).", "change = beta[t] * value[t] - known"),
-    Mistake("beta-on-what-is-known", "You multiplied only what the key reads by beta: put parentheses around the difference, beta * (v − k @ M).", "change = value[t] - beta[t] * known"),
     Mistake("added-for-subtracted", "You added what the key reads: subtract it from v.", "change = beta[t] * (value[t] + known)"),
     Mistake("read-before-write", "You let the query read before the token has written: write first, then read.", "read = query[t] @ faded"),
-    Mistake("query-asks-what-is-known", "You subtracted what the query reads: subtract what the key reads, k @ M.", "known = query[t] @ faded"),
     Mistake("scaled", "You divided by √d_k: leave that out.", "query = query * key.shape[-1] ** -0.5"),
     Mistake("state-returned", "You returned the state after the last token, (d_k, d_v): return what each query reads on the way, (T, d_v).", "return state"),
 ]  # fmt: skip
@@ -116,8 +114,6 @@ exercise_13_2 = Exercise(
 
 GATED = [
     Mistake("gate-ignored", "You didn't use the gate: before a token reads and writes, the state fades, M = gate * M.", "gate = torch.ones_like(gate)"),
-    Mistake("fades-one-token-late", "You let the state fade at the end of a token's turn, so each gate acts one token too late: fade first.", "gate = torch.cat((torch.ones(1), gate[:-1]))"),
-    Mistake("beta-for-gate", "You swapped beta and the gate: the gate multiplies the state, beta the difference.", "gate = (beta, beta := gate)[0]"),
     Mistake("gate-inverted", "You multiplied the state by 1 − gate: the gate itself is the share that stays.", "gate = 1 - gate"),
     Mistake("fades-after-writing", "You let the state fade after the token has written, so what is new fades too: let it fade first, before the key reads it.", "faded = state; state = gate[t] * (faded + torch.outer(key[t], change))"),
     Mistake("known-before-fading", "You let the key read the state before it fades: let it fade first, M = gate * M, then take k @ M.", "known = key[t] @ state"),

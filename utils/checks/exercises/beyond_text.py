@@ -23,13 +23,10 @@ exercise_15_1 = Exercise(
     returns="the patches (B, N, C*p*p), row by row, each with the channel first",
     mistakes=[
         Mistake("plain-reshape", "You cut the image along its rows, so a token is a strip and not a square: split the height into (rows, p) and the width into (columns, p), then move both p to the end.", "moved = cells"),
-        Mistake("size-for-number", "You split the height into p pieces: a patch is p pixels high and wide, so split the height into (rows, p) and the width into (columns, p).", "cells = images.reshape(B, C, p, rows, p, columns).permute(0, 1, 3, 2, 5, 4)"),
         Mistake("column-by-column", "You read the patches column by column: read {rows} rows of {columns} patches, as you read a page.", "patches = 4, 2"),
         Mistake("pixels-by-columns", "You read the pixels of a patch column by column: inside a patch, too, the rows come first.", "inside = 1, 5, 3"),
         Mistake("channels-last", "You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.", "inside = 3, 5, 1"),
-        Mistake("sides-swapped", "You took the width for the height: images are (B, C, height, width), and there are height/p rows and width/p columns of patches.", "rows, columns = width // p, height // p"),
         Mistake("height-for-width", "You took the height for the width too, so your code needs square images: there are height/p rows and width/p columns of patches.", "rows, columns = (height // p,) * 2"),
-        Mistake("overlapping", "Your patches overlap: each should begin patch_size after the one before.", "return torch.nn.functional.unfold(images, p).mT"),
     ],
     cases=[
         Case(torch.arange(24.0).reshape(1, 1, 4, 6), 2),

@@ -13,7 +13,6 @@ from utils.checks.submission import QKV
 
 FORMS = [
     Mistake("only-itself", "You let each token see itself only, because torch.eye has its ones on the diagonal alone: begin with torch.ones.", "mask = torch.eye(rows, columns) > 0"),
-    Mistake("same-everywhere", "Your mask is the same everywhere: begin with torch.ones, of which tril makes the upper part 0. (Zeros are zeros already.)", "mask = torch.ones(rows, columns) > 0", "mask = torch.zeros(rows, columns) > 0"),
     Mistake("additive-mask", "You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.", "return mask.log()"),
 ]  # fmt: skip
 
@@ -64,7 +63,6 @@ exercise_5_4 = Exercise(
 MASKED = [
     Mistake("mask-not-used", "Your mask has no effect: fill the scores with -inf where it is False. (masked_fill returns a new tensor, so use its result.)", "hidden = scores; weights = soft"),
     Mistake("polarity-inverted", "You hid the allowed positions: hide those at which the mask is False, ~mask.", "mask = ~mask"),
-    Mistake("allowed-weights-hidden", "You set the allowed weights to 0: fill at ~mask both times.", "weights = soft.masked_fill(mask, 0.0)"),
     Mistake("zero-for-minus-infinity", "You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so the others no longer sum to 1. Use -inf.", "hidden = scores.masked_fill(~mask, 0.0)"),
 ]  # fmt: skip
 MASKED += shared.EMPTY_ROWS + shared.HIDDEN_SCORES + shared.AXIS

@@ -6,13 +6,6 @@ from torch.nn import functional as F
 from utils.checks.definition import Case, Exercise, Mistake, draw, draw_ids
 
 
-def set_in_every_row(ids, num_classes):
-    """Return rows that all have a 1 at every id, as `hot[:, ids] = 1` sets them."""
-    hot = torch.zeros(ids.numel(), num_classes)
-    hot[:, ids.flatten()] = 1
-    return hot.view(*ids.shape, num_classes)
-
-
 def embed(ids, table):
     V, D = table.shape
     hot = F.one_hot(ids, V)
@@ -37,8 +30,6 @@ exercise_2_1 = Exercise(
         Mistake("class-count-missing", "You called `F.one_hot(ids)`, which stops at the largest id: pass `num_classes=len(table)`.", "hot = F.one_hot(ids)"),
         Mistake("integer-one-hot", "You multiplied integers from `F.one_hot` with a table of floats: convert them with `.to(table.dtype)` first.", "cast = hot"),
         Mistake("one-hot-of-fixed-type", "Your code works for float32 only: give each tensor that you make the table's own type, such as `one_hot.to(table.dtype)` or `torch.zeros(…, dtype=table.dtype)`.", "cast = hot.float()"),
-        Mistake("one-hot-in-every-row", "You set the places of all ids in every row: set one place per row, as F.one_hot(ids, num_classes) does for ids of any shape.", "hot = set_in_every_row(ids, V)"),
-        Mistake("one-axis-only", "Your code needs ids with exactly one axis: F.one_hot(ids, num_classes) takes any shape.", "hot = torch.zeros(len(ids), V, dtype=int).index_put((torch.arange(len(ids)), ids), torch.tensor(1))"),
         Mistake("ids-from-one", "You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.", "hot = F.one_hot((ids - 1) % V, V)", "hot = F.one_hot(ids, V + 1)[..., 1:]"),
         Mistake("scaled", "You multiplied by √D: return the rows of the table as they are.", "return cast @ table * D**0.5"),
     ],

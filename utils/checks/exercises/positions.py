@@ -84,8 +84,6 @@ exercise_10_2 = Exercise(
     mistakes=[
         Mistake("slope-sign", "Your bias grows with the distance, so distant keys are preferred: it should be a penalty, -slope * (i - j).", "return slopes[:, None, None] * distance"),
         Mistake("first-slope-one", "You gave head 0 the slope 1: the exponent is -8(h + 1)/H.", "heads = torch.arange(float(num_heads))"),
-        Mistake("heads-not-shared-out", "You used the slopes 1/2, 1/4, 1/8 …, which are right for 8 heads only: the exponent is -8(h + 1)/H.", "exponents = -heads"),
-        Mistake("linear-slopes", "Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).", "slopes = 2**-8 * heads / num_heads"),
         Mistake("slopes-reversed", "You put the slopes in reverse order: head 0 should be the steepest.", "slopes = 2 ** exponents.flip(0)"),
         Mistake("distance-from-one", "You counted distances from 1: the diagonal should be 0.", "distance = places[:, None] - places + 1"),
         Mistake("key-place-alone", "You used the position of the key, or counted from the last token: use the distance to the query, zero on the diagonal.", "distance = places.flip(0).expand(num_tokens, -1)"),

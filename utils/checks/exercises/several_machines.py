@@ -41,14 +41,9 @@ exercise_16_1 = Exercise(
     mistakes=[
         Mistake("rows-of-W_2", "You took rows of W_2: it is (D, U), so this process has some of its columns, W_2.chunk(count, dim=1)[rank].", "part = active @ W_2[own].mT", "part = active @ W_2.chunk(count)[rank].mT"),
         Mistake("bias-in-each-part", "You added b_2 in every process, so the sum would hold it {count} times: add it in process 0 only.", "second_bias = b_2"),
-        Mistake("bias-shared-out", "You added b_2 / {count} in every process. The sum over all processes is still right, but only process 0 should add b_2.", "second_bias = b_2 / count"),
         Mistake("second-bias-missing", "b_2 is missing: process 0 should add it to its part.", "second_bias = 0.0"),
         Mistake("first-bias-missing", "b_1 is missing: each hidden unit of this process needs its own entry of b_1.", "first_bias = 0.0"),
-        Mistake("always-the-first-part", "You took the hidden units of process 0 whatever the rank: begin at rank × U / count.", "own = slice(size)"),
-        Mistake("units-dealt-out", "You dealt the hidden units out in turn. The sum over all processes is still right, but here each process should take units that are neighbours, as `chunk` cuts them.", "own = slice(rank, None, count)"),
-        Mistake("relu-for-gelu", "You applied ReLU: apply F.gelu.", "active = hidden.relu()"),
         Mistake("activation-missing", "You left out the activation function: apply F.gelu between the two matrices.", "active = hidden"),
-        Mistake("activation-at-the-end", "You applied F.gelu to the part and not to the hidden units: it belongs between the two matrices.", "active = hidden; second_bias = 0.0; return F.gelu(part) + (b_2 if rank == 0 else 0.0)"),
     ],
 )  # fmt: skip
 
@@ -86,9 +81,6 @@ FORMS = [
     Mistake("empty-row-nan", "You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞): subtract 0 there.", "base = top"),
     Mistake("maximum-made-finite", "You returned the maximum 0 for a token with nothing to attend to in any part: return −∞, from which only the factors need 0.", "maximum = base[..., 0]"),
     Mistake("maximum-of-each-part", "You took the maximum over the tokens of each part: take it over the parts, for each token, maxima.amax(dim=0).", "top = maxima.amax(1, keepdim=True)"),
-    Mistake("one-maximum-for-all", "You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).", "top = maxima.amax()"),
-    Mistake("another-order", "You returned the three in another order: accumulators come first, then maxima and denominators.", "return joined, total.squeeze(-1), maximum", "return maximum, total.squeeze(-1), joined", "return maximum, joined, total.squeeze(-1)"),
-    Mistake("sums-used-twice", "You multiplied the accumulators by their denominators: they aren't divided yet, so they need the factors only.", "joined = (factors * sums * outputs).sum(0)"),
 ]  # fmt: skip
 
 THREE_KEYS = torch.tensor([[1.0, 2, 4]]).log(), torch.tensor([[6.0], [12], [3]])

@@ -33,7 +33,6 @@ MASK = [
     Mistake("mask-ignored", "Your mask has no effect: give it to masked_softmax, with an axis for the queries, source_mask[..., None, :].", "mask = torch.tensor(True)"),
     Mistake("mask-inverted", "You hid the real words, at which the mask is True: masked_fill takes the opposite, ~mask, and masked_softmax takes the mask as it is.", "mask = ~real[..., None, :] | (source_mask is None)"),
     Mistake("mask-causal", "You applied a causal mask: all of the source is known before the first query, so hide what `source_mask` marks False.", "mask = torch.ones(x.shape[-2], context.shape[-2]).tril().bool() & real[..., None, :]"),
-    Mistake("mask-axis-fixed", "You put in the axis for the queries at a fixed position, or one for heads: count from the right, source_mask[..., None, :].", "mask = real if source_mask is None else real[:, None, :]"),
 ]  # fmt: skip
 
 
@@ -122,7 +121,6 @@ exercise_12_2 = Exercise(
         Mistake("one-too-many", "You return up to {room} ids where max_length = {max_length}: stop one round earlier.", "room = max_length + 1"),
         Mistake("last-id-only", "You gave next_logits the newest id only: give it all ids so far, start_id first.", "so_far = [start_id, *ids][-1:]"),
         Mistake("start-missing", "You gave next_logits the ids without start_id: it is always first.", "so_far = ids"),
-        Mistake("start-taken-for-end", "You compared with start_id, or with the last id of the list: compare the id that next_logits has just given with end_id.", "is_done = id == start_id"),
     ],
     cases=[
         Case(Speaker(7, 2, 3), 1, 2, 5),
