@@ -261,7 +261,7 @@ def number(name: str, x: float, high: float = math.inf, above_zero: bool = False
 
 def path(name: str, x: str | Path):
     """Expect the path of a file or folder."""
-    that(isinstance(x, str | Path), f"{name} as a path", repr(x))
+    that(isinstance(x, str | Path), f"{name} as a file or folder", repr(x))
 
 
 def whole_numbers(name: str, numbers: Iterable):
