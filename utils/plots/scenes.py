@@ -296,19 +296,30 @@ def draw_attention(picture, left, width, words, followed, vectors):
 
 
 @scene
-def attention_and_mlps(picture, words):
-    """Draw attention between three words and those that follow, and an MLP for each."""
+def attention_and_mlps(picture, words, *, with_sums=False):
+    """Draw attention between three words and those that follow, and an MLP for each.
+
+    with_sums: whether to draw that both are added to what a word had
+    """
     ends, middles = [*words[1:], "."], [1.05 + (j + 0.5) * 5.75 / 3 for j in range(3)]
+    side, low = (0.55, 3.3) if with_sums else (0, 2.85)  # of what is added; the ends
     for j, x in enumerate(middles):
-        start, end = picture.word((x, 0.2), words[j]), picture.word((x, 2.85), ends[j])
-        alone = picture.block((x - 0.3, 1.95), "MLP", size=(0.6, 0.3))
+        start, end = picture.word((x, 0.2), words[j]), picture.word((x, low), ends[j])
+        alone = picture.block((x + side - 0.3, 1.95 + side / 2), "MLP", size=(0.6, 0.3))
         picture.wire(start.bottom, (x, 0.85), "x")
-        picture.wire((x, 1.6), alone.top, "x")
-        picture.wire(alone.bottom, end.top, "x")
+        if with_sums:
+            sums = [picture.sign((x, y), "+") for y in (1.8, 2.8)]
+            picture.chain(Box(x, 0.85, 0, 0), *sums, end)
+            picture.wire((x + side, 1.5), sums[0], "value", via=[(x + side, 1.8)])
+            picture.wire((x, 2.1), alone.top, "x", via=[(x + side, 2.1)])
+            picture.wire(alone.bottom, sums[1], "x", via=[(x + side, 2.8)])
+        else:
+            picture.wire((x, 1.6), alone.top, "x")
+            picture.wire(alone.bottom, end.top, "x")
         for goal in middles[j:]:
-            picture.wire((x, 0.85), (goal, 1.6), "value")
+            picture.wire((x, 0.85), (goal + side, 1.5 if with_sums else 1.6), "value")
     picture.shelf(Box(0.1, 0.85, 6.7, 0.65), "attention", "memory")
-    for y, name in ((0.2, "words"), (2.85, "next word")):
+    for y, name in ((0.2, "words"), (low, "next word")):
         picture.note((0.05, y), name)
 
 

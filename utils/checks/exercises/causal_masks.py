@@ -165,7 +165,6 @@ IN_FUNCTION += [
     Mistake("mask-of-another-axis", "Your mask has a row per sentence of the batch: give it a row per word, causal_mask(query.shape[-2]). (len() and shape[0] count sentences.)", "rows, columns = len(query), len(query)"),
     Mistake("mask-of-features", "Your mask has a row per number of a query: give it a row per word, causal_mask(query.shape[-2]).", "rows, columns = query.shape[-1], query.shape[-1]"),
 ]  # fmt: skip
-# In the hour: the function in the layer of 5.2.
 exercise_5_2_in_an_hour = Exercise(
     id="5.2",
     right=masked_attention,

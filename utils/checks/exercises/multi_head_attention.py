@@ -1,6 +1,7 @@
 """Exercises of the notebook on heads: splitting, merging, multi-head attention."""
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch.nn import functional as F
@@ -147,20 +148,13 @@ exercise_6_3 = Exercise(
         Case(draw(13, 2, 5, scale=300.0), build=OTHER, note="one score far above all"),
     ],
 )
-
-
-def without_context_length(d_in, d_out, num_heads):
-    """Return the course's layer for `exercise_6_3_in_an_hour`."""
-    return MultiHeadAttention(d_in, d_out, 1024, 0.0, num_heads)
-
-
 # In the hour, whose card writes all but `forward`: without context_length and dropout.
 exercise_6_3_in_an_hour = replace(
     exercise_6_3,
     class_signature="MultiHeadAttention(d_in, d_out, num_heads)",
     facts=[width_not_divided, no_gradient, changes_in_training],
     without=(*exercise_6_3.without, "mask-not-sliced"),
-    course_answer=without_context_length,
+    course_answer=partial(MultiHeadAttention, context_length=1024, dropout=0.0),
     cases=[
         Case(*case.args, note=case.note, build=case.build[:2] + case.build[-1:])
         for case in exercise_6_3.cases
