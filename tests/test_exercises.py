@@ -262,6 +262,15 @@ def test_a_part_that_passes_in_the_hour_does_not_count_as_the_whole(
     assert f"0 of {TOTAL} exercises passed" in shown
 
 
+def test_a_mask_of_another_size_is_named_in_the_hour(own_progress):
+    def masked_attention(query, key, value):
+        mask = torch.ones(3, 3, dtype=torch.bool).tril()
+        scores = query @ key.mT / query.shape[-1] ** 0.5
+        return scores.masked_fill(~mask, -torch.inf).softmax(dim=-1) @ value
+
+    assert check("2", masked_attention).diagnosis == "mask-of-another-size"
+
+
 def test_what_is_no_exercise_stays_in_the_file_and_counts_as_nothing(own_progress):
     damage = b"\x00\xff\n"
     own_progress.write_bytes(damage)

@@ -79,6 +79,11 @@ def attention_weights(x):
     return torch.softmax(x @ x.T)
 
 
+@wrong("not-of-a-tensor")
+def masked_softmax(scores, mask):
+    return torch.softmax(scores.masked_fill(not mask, -torch.inf), dim=-1)
+
+
 @wrong("notebook-tensor")
 def context_vectors(x):
     return weights @ x

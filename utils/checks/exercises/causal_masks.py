@@ -162,8 +162,7 @@ exercise_5_2 = Exercise(
 IN_FUNCTION = shared.CAUSAL_MASK + shared.HIDDEN_SCORES + shared.SCALE
 IN_FUNCTION += shared.OF_VALUES + shared.WEIGHING
 IN_FUNCTION += [
-    Mistake("mask-of-another-axis", "Your mask has a row per sentence of the batch: give it a row per word, causal_mask(query.shape[-2]). (len() and shape[0] count sentences.)", "rows, columns = len(query), len(query)"),
-    Mistake("mask-of-features", "Your mask has a row per number of a query: give it a row per word, causal_mask(query.shape[-2]).", "rows, columns = query.shape[-1], query.shape[-1]"),
+    Mistake("mask-of-another-size", "Your mask doesn't have a row for each word: make it causal_mask(query.shape[-2]). (len() and shape[0] count the sentences of a batch.)", "rows, columns = len(query), len(query)", "rows, columns = query.shape[-1], query.shape[-1]", "rows, columns = 3, 3"),
 ]  # fmt: skip
 exercise_5_2_in_an_hour = Exercise(
     id="5.2",
