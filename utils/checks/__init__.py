@@ -32,7 +32,7 @@ If no mistake fits, the other finders look for an error of Python, for two mista
 a repair. If they find nothing either, the reader sees only the difference of step 6.
 
 Right answers are in `exercises/`, and mistakes that several exercises have in `shared`. The
-modules of `engine/` know no exercise: `guard` runs answers, `values` compares results,
+modules of `engine/` import no exercise: `guard` runs answers, `values` compares results,
 `messages` shows differences, and `mistakes`, `forms` (wrong forms of a result, such as a
 list), `reasons` (errors of Python), `repair` and `facts` have the finders. `records` stores
 what has passed, and `overview` says what is next.
