@@ -297,76 +297,123 @@ def draw_attention(picture, left, width, words, followed, vectors):
 
 @scene
 def attention_and_mlps(picture, words, *, with_sums=False):
-    """Draw attention between three words and those that follow, and an MLP for each.
+    """Draw a GPT of twelve blocks, and beside it the first of them, opened.
 
-    with_sums: whether to draw that both are added to what a word had
+    words: three, each of which is followed by the next one, and the last by a stop
+    with_sums: whether to draw that attention and MLP are added to what a word had
     """
-    ends, middles = [*words[1:], "."], [1.05 + (j + 0.5) * 5.75 / 3 for j in range(3)]
-    side, low = (0.55, 3.3) if with_sums else (0, 2.85)  # of what is added; the ends
+    ends, side = [*words[1:], "."], 0.5 if with_sums else 0  # of what is added
+    base = 3.5 if with_sums else 2.75  # of the opened block
+    low = base + 0.75
+    picture.note((0.6, 0.2), "words", align="center")
+    picture.note((0.6, low), "next words", align="center")
+    height = (low - 0.9) / 12
+    places = [(0.25, 0.5 + j * height) for j in range(12)]
+    size = 0.7, height - 0.04
+    first, *_, last = [
+        picture.block(at, str(j), "learned" if j > 1 else "op", size=size)
+        for j, at in enumerate(places, 1)
+    ]
+    picture.wire((0.6, 0.3), first, "x")
+    picture.wire(last, (0.6, low - 0.1), "x")
+    corners = [(1.55, 0.55), (6.8, 0.55), (6.8, base), (1.55, base)]
+    picture.wire(corners[0], corners[0], via=corners[1:], head=False, dashed=True)
+    for start, end in ((first.at(1, 0), corners[0]), (first.at(1, 1), corners[3])):
+        picture.wire(start, end, head=False, dashed=True)
+    picture.note((1.65, 0.71), "block 1", bold=True)
+    picture.shelf(Box(1.75, 1.15, 4.85, 0.7), "attention", "memory")
+    middles = [2.5 + 1.7 * j for j in range(3)]
     for j, x in enumerate(middles):
         start, end = picture.word((x, 0.2), words[j]), picture.word((x, low), ends[j])
-        alone = picture.block((x + side - 0.3, 1.95 + side / 2), "MLP", size=(0.6, 0.3))
-        picture.wire(start.bottom, (x, 0.85), "x")
+        at = x + side - 0.3, 2.15 + 0.85 * side
+        alone = picture.block(at, "MLP", size=(0.6, 0.3))
+        picture.wire(start.bottom, (x, 1.15), "x")
+        picture.wire((x, base), end.top, "x", dashed=True, text="blocks 2 to 12")
         if with_sums:
-            sums = [picture.sign((x, y), "+") for y in (1.8, 2.8)]
-            picture.chain(Box(x, 0.85, 0, 0), *sums, end)
-            picture.wire((x + side, 1.5), sums[0], "value", via=[(x + side, 1.8)])
-            picture.wire((x, 2.1), alone.top, "x", via=[(x + side, 2.1)])
-            picture.wire(alone.bottom, sums[1], "x", via=[(x + side, 2.8)])
+            sums = [picture.sign((x, y), "+") for y in (2.1, 3.15)]
+            picture.chain(Box(x, 1.15, 0, 0), *sums, Box(x, base, 0, 0))
+            picture.wire((x + side, 1.8), sums[0], "value", via=[(x + side, 2.1)])
+            picture.wire((x, 2.4), alone.top, "x", via=[(x + side, 2.4)])
+            picture.wire(alone.bottom, sums[1], "x", via=[(x + side, 3.15)])
         else:
-            picture.wire((x, 1.6), alone.top, "x")
-            picture.wire(alone.bottom, end.top, "x")
+            picture.wire((x, 1.8), alone.top, "x")
+            picture.wire(alone.bottom, (x, base), "x")
         for goal in middles[j:]:
-            picture.wire((x, 0.85), (goal + side, 1.5 if with_sums else 1.6), "value")
-    picture.shelf(Box(0.1, 0.85, 6.7, 0.65), "attention", "memory")
-    for y, name in ((0.2, "words"), (low, "next word")):
-        picture.note((0.05, y), name)
+            picture.wire((x, 1.15), (goal + side, 1.8), "value")
 
 
 @scene
 def whole_layer(picture, words, x: Tensor, matrices, out_proj: Tensor):
-    """Draw the six steps of a layer of two heads.
+    """Draw the six steps of a layer of two heads, with the shapes of all matrices.
+
+    Of what depends on the last word, its row has numbers, and the others are empty.
 
     x: (T, d_in)
     matrices: W_query, W_key and W_value, with both heads side by side: (d_in, D)
     out_proj: (D, D)
     """
-    T, lit, d_k = len(x), {"lit": len(x) - 1}, len(out_proj) // 2
-    parts = zip(*[(x @ matrix).split(d_k, dim=-1) for matrix in matrices])
-    height, mask, contexts = T * LINE, causal_mask(T), []
-    start = picture.grid((0.5, 1.55), x, "x", "x", cell=0.2, rows=words, **lit)
-    middle, names = start.middle[1], "W_query\nW_key\nW_value"
-    project = picture.block((1.5, middle - 0.41), names, "learned", size=(0.78, 0.82))
-    picture.wire(start, project)
-    for i, (q, k, v) in enumerate(parts):
-        y = 1.0 + 1.85 * i
-        weights = masked_softmax(q @ k.mT / d_k**0.5, mask)
-        grids = [(2.55, 0.27, q, "query", "q", lit)]
-        grids += [(3.28, 0.2, k.mT, "key", "k.T", {})]
-        grids += [(4.4, 0.34, weights, "weight", "weights", lit | {"mask": mask})]
-        grids += [(5.62, 0.19, v, "value", "v", {})]
-        grids += [(6.1, 0.34, weights @ v, "output", "context", lit)]
-        boxes = draw_product(picture, y, ["×", "mask →", "×", "="], *grids)
-        ground = Box(2.5, y - height / 2 - 0.2, 4.3, height + 0.3)
-        ground = picture.shelf(ground, f"head {i}", "memory")
-        picture.wire(project.right, ground.left, "x")
-        at = (boxes[1].right[0] + boxes[2].x) / 2, y + 0.13
-        picture.note(at, "softmax", align="center")
-        for step, box in zip((2, 3, 4), (boxes[0], boxes[2], boxes[4])):
-            picture.step((box.x - 0.05, box.y + box.height + 0.06), step)
+    mask, ends, lit = causal_mask(len(x)), [], {"lit": len(x) - 1}
+    style = lit | {"rows": words, "cell": 0.22, "shape": "(T, d_in)"}
+    y = picture.grid((0.75, 0.45), x, "x", "x", **style).middle[1]
+    picture.sign((1.92, y), "×")
+    picture.step((2.22, y - 0.5), 1)
+    for i, name in enumerate(("W_query", "W_key", "W_value")):
+        left = 2.3 + 1.55 * i
+        picture.note((left + 0.6, y - 0.56), name, align="center", bold=True)
+        for h in (0, 1):
+            at = left + 0.61 * h, y - 0.42
+            picture.block(at, f"head {h}", "learned", size=(0.58, 0.84))
+        picture.note((left + 0.6, y + 0.53), "(d_in, d_out)", align="center")
+    width = len(out_proj) // 2
+    parts = zip(*[(x @ matrix).split(width, dim=-1) for matrix in matrices])
+    contexts = []
+    for h, (q, k, v) in enumerate(parts):
+        left, y = 0.1 + 3.45 * h, 2.85
+        ground = Box(left + 0.1, y - 0.7, 3.05, 2.45)
+        ground = picture.shelf(ground, f"head {h}", "memory")
+        picture.wire((4.45, 1.55), ground.top, "x")
+        weights = masked_softmax(q @ k.mT / width**0.5, mask)
         contexts.append(weights @ v)
-    joined = torch.cat(contexts, dim=-1)
-    grids = [(2.55, 0.36, joined, "output", "joined", lit)]
-    grids += [(4.3, 0.2, out_proj, None, "out_proj", {})]
-    grids += [(5.4, 0.36, joined @ out_proj, "output", "output", lit)]
-    boxes = draw_product(picture, 4.9, "×=", *grids)
-    boxes.append(picture.grid((0.5, 4.4), matrices[0], None, "W_query", cell=0.27))
-    for step, box in ((1, project), (5, boxes[0]), (6, boxes[2])):
-        picture.step((box.x - 0.05, box.y + box.height + 0.06), step)
-    for box in (boxes[0], boxes[-1]):
-        for i in (0, 1):
-            at = box.at(0.25 + 0.5 * i, 1)
-            picture.note((at[0], at[1] + 0.12), f"head {i}", align="center")
+        row, per_head = _last_row_only(q), lit | {"shape": "(T, d_k)"}
+        grids = [(left + 0.15, 0.28, row, "query", "q", per_head)]
+        grids += [(left + 0.97, 0.22, k.mT, "key", "k.T", {})]
+        shares = lit | {"mask": mask, "shape": "(T, T)"}
+        grids += [(left + 2.27, 0.31, weights, "weight", "weights", shares)]
+        queries, keys, shares = draw_product(picture, y, ["×", "mask →"], *grids)
+        middle = (keys.right[0] + shares.x) / 2
+        picture.note((middle, y + 0.13), "softmax", align="center")
+        y += 1.3
+        grids = [(left + 0.97, 0.33, v, "value", "v", {})]
+        row = _last_row_only(contexts[-1])
+        grids += [(left + 2.27, 0.31, row, "output", "context", lit)]
+        _, end = draw_product(picture, y, "=", *grids)
+        picture.note((left + 0.15, y), "weights", "weight")
+        picture.sign((left + 0.8, y), "×")
+        ends.append(end)
+        for step, box in zip((2, 3, 4), (queries, shares, end)):
+            picture.step((box.x - 0.06, box.y + 0.02), step)
+    joined, y = torch.cat(contexts, dim=-1), 5.95
+    whole = lit | {"shape": "(T, d_out)"}
+    grids = [(1.1, 0.33, _last_row_only(joined), "output", "joined", whole)]
+    row = _last_row_only(joined @ out_proj)
+    grids += [(4.85, 0.33, row, "output", "output", whole)]
+    start, output = draw_product(picture, y, "", *grids)
+    picture.sign((2.72, y), "×")
+    picture.block((3.55, y), "out_proj", "learned", size=(1.1, 0.84), centred=True)
+    picture.note((3.55, y + 0.53), "(d_out, d_out)", align="center")
+    picture.sign((4.47, y), "=")
+    for h, end in enumerate(ends):
+        goal, turn = start.at(0.25 + 0.5 * h, 0), 5.1 + 0.12 * h
+        via = [(end.bottom[0], turn), (goal[0], turn)]
+        picture.wire(end.bottom, goal, "value", via=via)
+    for step, box in ((5, start), (6, output)):
+        picture.step((box.x - 0.06, box.y + 0.02), step)
+
+
+def _last_row_only(rows):
+    """Return the numbers of the last row, and empty texts for those above."""
+    texts = [[""] * len(row) for row in rows]
+    return texts[:-1] + [[*map(short_number, rows[-1])]]
 
 
 @scene

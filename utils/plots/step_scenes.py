@@ -149,7 +149,7 @@ def attention(words, features, x: Tensor, head, meanings):
     roles, vectors = ("query", "key", "value", "output"), (query, keys, values)
     for state, text in states.items():
         picture = _draw_attention(words, 2, vectors, roles, labels, *state)
-        top, low = picture.rows["query"] - 0.1, picture.rows["context"]
+        top, low = picture.rows["query"] - 0.17, picture.rows["context"]
         picture.shelf(Box(0.1, top, 6.7, low - top + 0.2), "attention", "memory")
         picture.is_pale = True
         for j, row in enumerate(x):
