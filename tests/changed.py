@@ -116,9 +116,9 @@ def read_course():
     from utils.checks import catalogue  # not before Ruff has found a syntax error
 
     course = {"exercises": {}}
-    for exercise in catalogue.exercises():
-        if own := catalogue.course_version(exercise):
-            course["exercises"][exercise.id] = "", {f"{own.__module__}.{own.__name__}"}
+    for id, exercise in catalogue.exercises().items():
+        if (own := exercise.course) and not exercise.twin:
+            course["exercises"][id] = "", {f"{own.__module__}.{own.__name__}"}
     for path in files():
         name = path.relative_to(ROOT).as_posix()
         if is_followed(name):

@@ -28,7 +28,7 @@ from PIL import Image
 
 from tests.repository import ROOT
 from tests.tolerance import agree, printed
-from utils.checks.catalogue import EXCURSIONS, NUMBERED, read_opening
+from utils.checks.catalogue import COURSE, numbered_notebooks, read_opening
 from utils.files import write_atomically
 
 START = ROOT / "notebooks/00_start_here.ipynb"
@@ -243,7 +243,7 @@ def with_minutes(text):
     for name, number in minutes.items():
         row = rf"(\]\(notebooks/{re.escape(name)}\)(?: \(| \|[^|]*\| ))\d+"
         text = re.sub(row, rf"\g<1>{number}", text)
-    course = [name for name in NUMBERED if not name.startswith(EXCURSIONS)]
+    course = numbered_notebooks(COURSE)
     hours = sum(minutes[name] for name in course) / 60
     return re.sub(r"\d+ hours together", f"{hours:.0f} hours together", text)
 

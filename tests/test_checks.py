@@ -20,7 +20,6 @@ from tests.answers import ANSWERS
 from tests.every_exercise import EXERCISES, answer_from
 from utils.attention import MultiHeadAttention, SelfAttention, merge_heads, split_heads
 from utils.checks import check, reader, solution
-from utils.checks.catalogue import course_version
 from utils.checks.definition import Case
 from utils.checks.engine import guard, mistakes
 from utils.checks.engine.messages import describe_difference, wrap_lines
@@ -145,7 +144,7 @@ def test_whatever_is_handed_in_is_refused_with_a_message(answer):
         refused(exercise, answer)
 
 
-RIGHT = {e.name: course_version(e) for e in EXERCISES.values()}
+RIGHT = {e.name: e.course for e in EXERCISES.values()}
 RIGHT |= {answer.__name__: answer for answer, names in ANSWERS if not names}
 FUNCTIONS = [e for e in EXERCISES.values() if e.kind == "function" and RIGHT[e.name]]
 
@@ -439,7 +438,7 @@ def test_an_answer_that_passed_in_the_hour_is_read_from_there(tmp_path, monkeypa
     answer = "def attention_weights(x):\n    return (x @ x.mT).softmax(-1)"
     name = "attention_in_an_hour.ipynb"
     save(tmp_path, name, answer, 'check("1", attention_weights)')
-    assert solution("3.1") is not course_version(EXERCISES["3.1"])
+    assert solution("3.1") is not EXERCISES["3.1"].course
 
 
 def test_a_mistake_of_the_checks_is_not_blamed_on_the_answer(monkeypatch):

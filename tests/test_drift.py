@@ -23,7 +23,7 @@ from tests.every_exercise import EXERCISES
 from tests.markdown_text import folded_solution
 from tests.notebooks import find_notebooks, is_setup
 from tests.repository import ROOT, as_python
-from utils.checks.catalogue import HOUR, find_exercise
+from utils.checks.catalogue import exercises
 from utils.checks.examine import examine
 from utils.data import load_text
 from utils.latent import LatentAttention
@@ -158,14 +158,13 @@ def twins_in(notebook):
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_definition_of_a_notebook_is_the_function_of_utils(notebook):
-    in_the_hour = [find_exercise(id) for id in HOUR if "hour" in notebook.name]
-    asked = [*EXERCISES.values(), *in_the_hour]
-    exercises = {exercise.name: exercise for exercise in asked}
+    in_the_hour = [e for e in exercises().values() if e.page == notebook.stem]
+    asked = {e.name: e for e in [*EXERCISES.values(), *in_the_hour]}
     for name, built, twin in twins_in(notebook):
-        assert name in exercises | CASES, f"{name} has a twin in utils but no case here"
-        if name in exercises:
-            exercise = exercises[name]
-            for function in [built] if exercise.course_answer else [built, twin]:
+        assert name in asked | CASES, f"{name} has a twin in utils but no case here"
+        if name in asked:
+            exercise = asked[name]
+            for function in [built] if exercise.practice else [built, twin]:
                 result = examine(exercise, function)
                 assert result.passed, result.message
         if name in CASES:

@@ -16,12 +16,10 @@ from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT, as_python
 from utils.checks import check, progress, recall, records, solution
 from utils.checks.catalogue import (
-    EXCURSIONS,
-    HOUR,
-    NUMBERED,
-    TASKS,
-    course_version,
-    find_exercise,
+    COURSE,
+    exercises,
+    hour_tasks,
+    numbered_notebooks,
     read_opening,
     tasks,
 )
@@ -33,7 +31,7 @@ CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)
 SOLVED = re.compile(r'check\("([\d.]+)", (\w+), record=False\)')
 NAMES = [task.name for task in tasks()]
 TOTAL = len(NAMES)
-NEXT = next((id for id in TASKS["03_context_vectors"] if id > "3.3"), "3.1")
+NEXT = "3.4" if "3.4" in EXERCISES else "3.1"
 
 
 def softmax(scores, dim=-1):
@@ -89,7 +87,9 @@ def worked():
     run("from utils.checks import check, records, solution")
     for path in LESSONS:
         for id, name, stub, answer, code in exercises_of(path):
-            if id in steps or id in HOUR:  # those are in other notebooks as well
+            if (
+                id in steps or id not in EXERCISES
+            ):  # those are in other notebooks as well
                 continue
             call = f'solution("{id}")'
             steps[id] = {}
@@ -144,7 +144,7 @@ def test_a_check_says_what_it_found_and_only_a_right_answer_is_recorded(worked, 
     assert worked.keys() == EXERCISES.keys()
     for id, shown in worked.items():
         name = EXERCISES[id].name
-        if step == "the course's" and not course_version(EXERCISES[id]):
+        if step == "the course's" and not EXERCISES[id].course:
             assert "ValueError" in shown[step]
             continue
         for words in SHOWN[step]:
@@ -153,7 +153,7 @@ def test_a_check_says_what_it_found_and_only_a_right_answer_is_recorded(worked, 
 
 def test_a_right_answer_is_used_by_later_cells(worked):
     for id, shown in worked.items():
-        if course_version(EXERCISES[id]):
+        if EXERCISES[id].course:
             assert shown["used"] == f"Using your own {EXERCISES[id].name}. True"
 
 
@@ -167,9 +167,8 @@ def names_in(source, context):
 def test_run_all_neither_solves_an_exercise_nor_needs_its_answer(path):
     code = code_of(path)
     page = path.relative_to(NOTEBOOKS).with_suffix("").as_posix()
-    labels = HOUR if "hour" in page else TASKS.get(page, ())
     ids = {id for id, *_ in exercises_of(path)}
-    assert ids == {label for label in labels if label[:2] not in ("pa", "0.")}
+    assert ids == {id for id, e in exercises().items() if e.page == page} - {"0.1"}
     for name in {name for source in code for _, name in CHECK.findall(source)}:
         [stub] = [s for s in code if re.search(rf"^(def|class) {name}\b", s, re.M)]
         assert "raise NotImplementedError" in stub or "00_" in path.name
@@ -226,7 +225,7 @@ def test_a_notebook_may_be_moved(own_progress, capsys, tmp_path, monkeypatch):
 def test_an_exercise_of_the_hour_is_one_of_a_numbered_notebook(own_progress):
     page = ROOT / "notebooks/attention_in_an_hour.ipynb"
     names = {id: name for id, name, _, _, _ in exercises_of(page)}
-    assert names == {id: find_exercise(id).name for id in HOUR}
+    assert names == {t.label: exercises()[t.label].name for t in hour_tasks()}
     message = check("1", lambda x: torch.softmax(x @ x.T, dim=-1)).message
     assert message.startswith("Exercise 1 attention_weights: passed.")
     ending = "1 of 3 in the hour. It also counts as 3.1 of the numbered notebooks."
@@ -246,7 +245,7 @@ def test_a_part_that_passes_in_the_hour_does_not_count_as_the_whole(
     own_progress, capsys
 ):
     assert "doesn't count" in check("3", solution("3")).message  # the course's own
-    theirs = course_version(EXERCISES["6.3"])
+    theirs = EXERCISES["6.3"].course
 
     class MultiHeadAttention(theirs):
         def __init__(self, d_in, d_out, num_heads):
@@ -295,7 +294,7 @@ def test_progress_lists_each_notebook_and_ticks_what_has_passed(own_progress, ca
     own_progress.write_text("\n".join(names))
     progress()
     output_text = capsys.readouterr().out
-    course = [name for name in NUMBERED if not name.startswith(EXCURSIONS)]
+    course = numbered_notebooks(COURSE)
     minutes = sum(read_opening(name)[1] for name in {*course} - {*passed})
     assert f"about {minutes / 60:.0f} hours left" in output_text
     ticked = re.findall(r"^(.+): (\d+) of \2 ✓$", output_text, re.MULTILINE)

@@ -15,7 +15,7 @@ The nouns:
 An example: a reader forgets the division in 4.1, so the weights are
 `torch.softmax(query @ key.mT, dim=-1)`. Then `check("4.1", answer)` takes these steps:
 
-1. `reader.check` finds `exercise_4_1` through the table in `catalogue`, and calls
+1. `reader.check` finds the exercise with this id in the `catalogue`, and calls
    `examine.examine`, while `guard` protects the reader's session.
 2. `Exercise.prepare` makes the answer ready, and `Exercise.run_case` runs it and the right
    answer, `scaled_dot_product_attention`, on each case. Here all results differ.

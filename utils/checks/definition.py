@@ -72,7 +72,8 @@ def _generator(shape, seed=0):
 class Exercise:
     """An exercise whose answer is a function or a class.
 
-    id: as in the notebook, "4.1"
+    id: as in the notebook, "4.1", and "1" to "3" in *Attention in an hour*
+    page: the notebook, "04_scaled_dot_product_attention"
     right: the right answer, a function. If a class is asked for, it takes what the
         reader's module has learned, see `ModuleAnswer`, and x
     returns: ends the sentence "Expected a function … that returns …"
@@ -86,10 +87,13 @@ class Exercise:
     class_signature: if a class is asked for, its name and the parameters that build it
     projections: the names of the matrices that a class learns
     smallest_inputs: those of the smallest case that can't be cut, see `smallest_case`
-    course_answer: the course's version, if it isn't the one of this name in `utils`
+    course: the course's own version, which later cells use until the reader's passes
+    twin: the id of an exercise in another notebook, which this one is or practises
+    practice: what is recorded after the name of one that only practises its twin
     """
 
     id: str
+    page: str
     right: Callable
     returns: str
     cases: list
@@ -101,7 +105,9 @@ class Exercise:
     class_signature: str = ""
     projections: tuple = ()
     smallest_inputs: dict = field(default_factory=dict)
-    course_answer: Callable | None = None
+    course: Callable | None = None
+    twin: str = ""
+    practice: str = ""
     kind: str = field(init=False)  # "function" or "class"; these follow from the others
     inputs: list[str] = field(init=False)
     smallest: Case | None = field(init=False)
@@ -118,6 +124,16 @@ class Exercise:
         mistakes = [m for m in self.mistakes if m.name not in self.without]
         form_variants = [v for v in FORM_VARIANTS if v.name not in self.without]
         self.variants = read_variants(self.right, mistakes) + form_variants
+
+    @property
+    def label(self):
+        """Return what messages call it: 6.3, but Exercise 3 in the hour."""
+        return self.id if "." in self.id else f"Exercise {self.id}"
+
+    @property
+    def record(self):
+        """Return the name under which a pass is recorded."""
+        return f"{self.name} {self.practice}".strip()
 
     def prepare(self, answer):
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""

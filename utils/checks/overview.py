@@ -57,18 +57,20 @@ def _goals(tasks, open_tasks):
     if not open_tasks:
         return []
     task = _choose_next(tasks, open_tasks, records.latest(_main_names(tasks)))
-    is_before = open_tasks[0] != task and open_tasks[0].page[:2] <= _number(task.page)
-    return [("Next", task)] + [("Still open before it", open_tasks[0])] * is_before
+    first = open_tasks[0]
+    is_before = first.number <= task.number and "deeper" not in first.page
+    is_left_out = first != task and is_before
+    return [("Next", task)] + [("Still open before it", first)] * is_left_out
 
 
 def _groups():
     """Return for each group its notebooks, each with what is said before its title."""
-    pages = catalogue.NUMBERED
-    is_extra = [name.startswith(catalogue.EXCURSIONS) for name in pages]
+    course = catalogue.numbered_notebooks(catalogue.COURSE)
+    excursions = catalogue.numbered_notebooks(catalogue.EXCURSIONS)
     return {
-        MAIN: {n: "" for n, extra in zip(pages, is_extra) if not extra},
-        "In one evening (exercise 1 is 3.1)": {catalogue.HOUR_PAGE: ""},
-        "Excursions": {n: "" for n, extra in zip(pages, is_extra) if extra},
+        MAIN: dict.fromkeys(course, ""),
+        "In one evening": {catalogue.HOUR_PAGE: ""},
+        "Excursions": dict.fromkeys(excursions, ""),
         DEEPER: {n: f"after {k}, " for n, k in catalogue.deeper_notebooks().items()},
     }
 
@@ -138,15 +140,11 @@ def _choose_next(tasks, open_tasks, latest):
     if latest not in names:
         return open_tasks[0]
     index = names.index(latest)
-    page, number = tasks[index].page, _number(tasks[index].page)
+    _, _, page, number = tasks[index]
     choices = [task for task in tasks[index:] + tasks[:index] if task.page == page]
-    choices += [task for task in tasks if number < task.page < catalogue.EXCURSIONS[0]]
+    course = catalogue.numbered_notebooks(catalogue.COURSE)
+    choices += [t for t in tasks if t.number > number and t.page in course]
     return next((task for task in choices if task in open_tasks), open_tasks[0])
-
-
-def _number(page):
-    """Return the number of a notebook, for a deeper one that of the one before it."""
-    return catalogue.deeper_notebooks()[page] if "deeper" in page else page[:2]
 
 
 def _main_names(tasks):

@@ -31,11 +31,11 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     require.instance("record", record, bool)
     entry = _find_entry(exercise)
     if entry is None:
-        ids = ", ".join(sorted((e.id for e in catalogue.exercises()), key=float))
+        ids = ", ".join(e.id for e in catalogue.exercises().values() if not e.twin)
         text = f"There is no such exercise. Expected one of the ids {ids}."
         result = Result(False, "no-such-exercise", text + _ask_for_quotes(exercise))
         return _show(f"Exercise {safe_text(exercise)}", result)
-    result, name = _examine(entry, answer), catalogue.record_name(exercise, entry)
+    result, name = _examine(entry, answer), entry.record
     message = result.message
     if result.diagnosis not in ("not-attempted", "newer-cell-failed"):
         if _checked_answers.get(name, entry) is answer:
@@ -47,22 +47,20 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     if result.passed and record:
         _passed_answers[name] = answer
         records.add(name)
-        if exercise not in catalogue.HOUR:
+        names = {task.name for task in catalogue.hour_tasks()}
+        if f"{entry.page}.ipynb" != catalogue.HOUR_PAGE:
             ending = say_what_is_next(name)
         else:
-            names = {task.name for task in catalogue.hour_tasks()}
             ending = f"{len(names & records.load())} of {len(names)} in the hour."
-            is_part = exercise in catalogue.PARTS
-            kind = "is practice for" if is_part else "also counts as"
-            ending += f" It {kind} {entry.id} of the numbered notebooks."
+            kind = "is practice for" if entry.practice else "also counts as"
+            ending += f" It {kind} {entry.twin} of the numbered notebooks."
         message += f"\n{ending}"
-    return _show(f"{_label(exercise)} {entry.name}", replace(result, message=message))
+    return _show(f"{entry.label} {entry.name}", replace(result, message=message))
 
 
 def _find_entry(key):
     """Return the exercise with this id, or None."""
-    ids = {exercise.id for exercise in catalogue.exercises()} | {*catalogue.BORROWED}
-    return catalogue.find_exercise(key) if type(key) is str and key in ids else None
+    return catalogue.exercises().get(key) if type(key) is str else None
 
 
 def _ask_for_quotes(key):
@@ -70,14 +68,9 @@ def _ask_for_quotes(key):
     return f'\nPut quotes around the id: "{key}".' if type(key) in (int, float) else ""
 
 
-def _label(key):
-    """Return what a message calls an exercise: 6.3, but Exercise 3 in the hour."""
-    return f"Exercise {key}" if key in catalogue.HOUR else key
-
-
 def _examine(exercise, answer):
     """Return the result of an answer, whatever it is."""
-    if answer is not None and answer is catalogue.course_version(exercise):
+    if answer is not None and answer is exercise.course:
         text = "This is the course's own function, so it doesn't count."
         return Result(False, "not-yours", f"{text} {display.RERUN}")
     try:
@@ -113,17 +106,16 @@ def solution(exercise: str, passed: bool = True):
     """
     require.instance("passed", passed, bool)
     entry = _find_entry(exercise)
-    course_answer = catalogue.course_version(entry) if entry else None
-    if course_answer is None:
+    if entry is None or entry.course is None:
         expected = "the id of an exercise whose function utils has as well"
         require.refuse(expected, safe_text(exercise) + _ask_for_quotes(exercise))
-    name, label = catalogue.record_name(exercise, entry), _label(exercise)
+    name, label = entry.record, entry.label
     if name in _passed_answers:
         print(f"Using your own {entry.name}.")
         return _passed_answers[name]
     condition = f"until yours passes {label}"
     if not passed or name in records.load():  # in another session
-        for title, answer in _saved_answers(entry, name):
+        for title, answer in _saved_answers(entry):
             result = _examine(entry, answer)
             is_tried = result.diagnosis not in ("not-attempted", "not-yours")
             if result.passed or is_tried and not passed:
@@ -136,19 +128,18 @@ def solution(exercise: str, passed: bool = True):
         if not passed:
             condition = "until you have written and saved yours, in a cell that runs"
     print(f"Using the course's {entry.name} {condition}.")
-    return course_answer
+    return entry.course
 
 
-def _saved_answers(exercise, recorded):
+def _saved_answers(exercise):
     """Yield title and answer for each notebook that asks for one and defines one.
-
-    recorded: the name under which the exercise is recorded
 
     Of the cells down to the check, only imports, functions, classes and lines with a
     `solution(…)` run, and what these print isn't shown.
     """
     tasks = catalogue.tasks() + catalogue.hour_tasks()
-    for page, label in [(t.page, t.label) for t in tasks if t.name == recorded]:
+    same = [task for task in tasks if task.name == exercise.record]
+    for page, label in [(task.page, task.label) for task in same]:
         with suppress(OSError, ValueError, LookupError, TypeError):  # a damaged file
             saved, namespace = read_cells(page), {"__name__": "saved"}
             checks = [f'check("{label}"' in "".join(cell["source"]) for cell in saved]

@@ -11,7 +11,7 @@ from torch import nn
 
 from utils import require
 from utils.checks import shared
-from utils.checks.catalogue import find_exercise
+from utils.checks.catalogue import exercises
 from utils.checks.engine.mistakes import Mistake, apply_variants, read_variants
 from utils.checks.submission import QKV
 from utils.require import PositiveInt
@@ -78,7 +78,7 @@ MISTAKES += [
 @cache
 def build_faulty(letter, slugs):
     """Return the right answer to the exercise of a kind, with these mistakes."""
-    right = find_exercise(RIGHT[letter]).right
+    right = exercises()[RIGHT[letter]].right
     variants = {}  # of several ways to make a mistake the first
     for variant in read_variants(right, [m for m in MISTAKES if m.name in slugs]):
         variants.setdefault(variant.name, variant)

@@ -2,6 +2,7 @@
 
 import torch
 
+from utils import latent
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import Shapes
@@ -35,7 +36,9 @@ def latent_keys_values(latent, W_uk, W_uv):
 
 exercise_11_1 = Exercise(
     id="11.1",
+    page="11_a_narrower_cache",
     right=latent_keys_values,
+    course=latent.latent_keys_values,
     returns="the pair (keys, values) of shapes (B, H, S, d_k) and (B, H, S, d_v)",
     parts=("keys", "values"),
     cases=[
@@ -92,7 +95,9 @@ def absorbed_scores(query, latent, W_uk):
 
 exercise_11_2 = Exercise(
     id="11.2",
+    page="11_a_narrower_cache",
     right=absorbed_scores,
+    course=latent.absorbed_scores,
     returns="the scores (B, H, T, S), not scaled, without making any keys",
     facts=[never_makes(KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
     cases=[
@@ -139,7 +144,9 @@ def absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv):
 
 exercise_11_3 = Exercise(
     id="11.3",
+    page="deeper/latents_and_positions",
     right=absorbed_attention,
+    course=latent.absorbed_attention,
     returns="the heads' outputs (B, H, T, d_v), without making any keys or values",
     facts=[never_makes(KEYS_MADE, 13, *GIVEN), never_makes(VALUES_MADE, 19, *GIVEN)],
     cases=[

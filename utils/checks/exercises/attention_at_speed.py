@@ -2,6 +2,7 @@
 
 import torch
 
+from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import Shapes
@@ -57,7 +58,9 @@ LARGE_KEYS = draw(2, 7, 4, scale=2.0).round()
 LOW_KEYS = draw(5, 4, shift=-900.0).round()
 exercise_9_1 = Exercise(
     id="9.1",
+    page="09_attention_at_speed",
     right=online_softmax_attention,
+    course=attention.online_softmax_attention,
     returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
     cases=[
         Case(UP_AND_DOWN, RISING_KEYS, draw(5, 2), 2, note="scores rise, then fall"),
@@ -85,7 +88,9 @@ def repeat_kv(x, n_rep):
 
 exercise_9_3 = Exercise(
     id="9.3",
+    page="deeper/shared_heads",
     right=repeat_kv,
+    course=attention.repeat_kv,
     returns="from x (B, H_kv, T, d_k) the heads (B, H_kv * n_rep, T, d_k), head h equal to head h // n_rep of x",
     cases=[
         Case(LEGIBLE, 3, note="entry = 100 × head + 10 × token + feature"),
@@ -159,8 +164,10 @@ RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 VALUES = draw(2, 8, 3)
 exercise_9_2 = Exercise(
     id="9.2",
+    page="09_attention_at_speed",
     without=("no-gradient",),
     right=attend_with_cache,
+    course=attention.attend_with_cache,
     returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",
     parts=("output", ("keys", "values")),
     cases=[

@@ -3,6 +3,7 @@
 import torch
 from torch.nn import functional as F
 
+from utils import delta
 from utils.checks.definition import Case, Exercise, Mistake, draw
 from utils.checks.shared import BY_ENTRY
 
@@ -28,8 +29,10 @@ def linear_attention(query, key, value):
 
 exercise_13_1 = Exercise(
     id="13.1",
+    page="13_attention_without_a_softmax",
     without=("changed-in-place",),
     right=linear_attention,
+    course=delta.linear_attention,
     returns="the outputs (T, d_v): the query of token t reads the sum of kᵀv over the tokens up to itself, without a softmax and without division",
     cases=[
         Case(WHOLE, WHOLE, torch.tensor([[1.0], [10], [100]]), note="whole numbers"),
@@ -100,8 +103,10 @@ OVERLAP = torch.tensor([[1.0, 0], [0.6, 0.8], [1.0, 0]])
 KNOWN = OVERLAP, OVERLAP, torch.tensor([[10.0], [5], [20]]), torch.ones(3)
 exercise_13_2 = Exercise(
     id="13.2",
+    page="13_attention_without_a_softmax",
     without=("changed-in-place",),
     right=delta_rule,
+    course=delta.delta_rule,
     returns="the outputs (T, d_v): each token adds beta kᵀ(v − kM) to the state M, and then its query reads M and returns qM",
     cases=[
         Case(*KNOWN, note="beta is 1: each key then returns its value"),
@@ -122,8 +127,10 @@ GATED = [
 ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
 exercise_13_3 = Exercise(
     id="13.3",
+    page="deeper/a_layer_with_the_delta_rule",
     without=("changed-in-place",),
     right=gated_delta_rule,
+    course=delta.gated_delta_rule,
     returns="the outputs (T, d_v): for each token the state M fades, gate M, then beta kᵀ(v − kM) is added to it, and then its query reads M and returns qM",
     cases=[
         Case(*KNOWN, torch.full((3,), 0.5), note="beta is 1, half of the past is kept"),

@@ -2,6 +2,7 @@
 
 import torch
 
+from utils import embeddings
 from utils.checks.definition import Case, Exercise, Mistake, draw
 
 
@@ -18,7 +19,9 @@ def patchify(images, patch_size):
 
 exercise_15_1 = Exercise(
     id="15.1",
+    page="15_beyond_text",
     right=patchify,
+    course=embeddings.patchify,
     smallest_inputs={"patch_size": 1},
     returns="the patches (B, N, C*p*p), row by row, each with the channel first",
     mistakes=[

@@ -5,6 +5,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
+from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Exercise, Mistake, draw
 from utils.checks.engine.facts import TRAINING_FACTS
@@ -26,7 +27,9 @@ def causal_mask(num_tokens):
 
 exercise_5_1 = Exercise(
     id="5.1",
+    page="05_causal_masks",
     right=causal_mask,
+    course=attention.causal_mask,
     returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
     cases=[*map(Case, (3, 5, 1, 67)), Case(0, note="no token")],
     mistakes=shared.MASK_POSITIONS + FORMS,
@@ -42,7 +45,9 @@ def padding_mask(lengths, num_tokens):
 
 exercise_5_4 = Exercise(
     id="5.4",
+    page="deeper/padding_and_empty_rows",
     right=padding_mask,
+    course=attention.padding_mask,
     returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
     cases=[
         Case(torch.tensor([1, 3]), 3),
@@ -89,7 +94,9 @@ def masked_softmax(scores, mask):
 
 exercise_5_3 = Exercise(
     id="5.3",
+    page="deeper/padding_and_empty_rows",
     right=masked_softmax,
+    course=attention.masked_softmax,
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
     mistakes=MASKED,
     cases=[
@@ -144,7 +151,9 @@ def masked_attention(query, key, value):
 LONG, NARROW_BUILD = (5, 11, 13, 0.2), (7, 2, 5, 0.2)
 exercise_5_2 = Exercise(
     id="5.2",
+    page="05_causal_masks",
     right=causal_attention,
+    course=attention.CausalAttention,
     class_signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     projections=QKV,
@@ -164,12 +173,15 @@ IN_FUNCTION += shared.OF_VALUES + shared.WEIGHING
 IN_FUNCTION += [
     Mistake("mask-of-another-size", "Your mask doesn't have a row for each word: make it causal_mask(query.shape[-2]). (len() and shape[0] count the sentences of a batch.)", "rows, columns = len(query), len(query)", "rows, columns = query.shape[-1], query.shape[-1]", "rows, columns = 3, 3"),
 ]  # fmt: skip
-exercise_5_2_in_an_hour = Exercise(
-    id="5.2",
+exercise_2_in_the_hour = Exercise(
+    id="2",
+    page="attention_in_an_hour",
+    twin="5.2",
+    practice="in an hour",
     right=masked_attention,
     returns="the context vectors (…, T, d_v), each of which takes from its own word and those before it",
     mistakes=IN_FUNCTION,
-    course_answer=partial(F.scaled_dot_product_attention, is_causal=True),
+    course=partial(F.scaled_dot_product_attention, is_causal=True),
     cases=[
         Case(draw(5, 3), draw(5, 3, seed=1), draw(5, 2)),
         Case(draw(2, 7, 5), draw(2, 7, 5, seed=1), draw(2, 7, 11)),

@@ -1,7 +1,10 @@
 """Exercises of the notebook on context vectors: softmax, weights, context vectors."""
 
+from dataclasses import replace
+
 import torch
 
+from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Exercise, Mistake, draw
 from utils.checks.shared import softmax_of
@@ -30,7 +33,9 @@ def softmax(scores, dim=-1):
 
 exercise_3_3 = Exercise(
     id="3.3",
+    page="03_context_vectors",
     right=softmax,
+    course=attention.softmax,
     returns="a tensor of the shape of `scores` whose entries along `dim` sum to 1",
     cases=[
         Case(torch.tensor([1.0, 2.0, 3.0])),
@@ -90,7 +95,9 @@ TOKENS = [Case(draw(*size)) for size in ((3, 2), (2, 7), (5, 5), (7, 3))]
 ANY = ("maximum-not-subtracted", "global-maximum-subtracted")
 exercise_3_1 = Exercise(
     id="3.1",
+    page="03_context_vectors",
     right=attention_weights,
+    course=attention.attention_weights,
     returns="the weights (T, T): a row for each word that looks, which sums to 1",
     cases=TOKENS,
     mistakes=WEIGHING + ONE_ROW,
@@ -98,9 +105,18 @@ exercise_3_1 = Exercise(
 )
 exercise_3_2 = Exercise(
     id="3.2",
+    page="03_context_vectors",
     right=context_vectors,
+    course=attention.context_vectors,
     returns="the context vectors (T, D), one for each token",
     cases=TOKENS,
     mistakes=WEIGHING + shared.AVERAGE + CONTEXT,
     without=(*ANY, "keys-for-values"),  # both are the tokens
+)
+
+exercise_0_1 = replace(
+    exercise_3_3, id="0.1", page="00_start_here", twin="3.3", practice="in 00"
+)
+exercise_1_in_the_hour = replace(
+    exercise_3_1, id="1", page="attention_in_an_hour", twin="3.1"
 )

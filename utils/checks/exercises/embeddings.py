@@ -3,6 +3,7 @@
 import torch
 from torch.nn import functional as F
 
+from utils import embeddings
 from utils.checks.definition import Case, Exercise, Mistake, draw, draw_ids
 
 
@@ -15,7 +16,9 @@ def embed(ids, table):
 
 exercise_2_1 = Exercise(
     id="2.1",
+    page="02_embeddings",
     right=embed,
+    course=embeddings.embed,
     returns="the rows (…, D) of the table (V, D) for integer ids of any shape (…)",
     cases=[
         Case(torch.tensor([2, 0, 6, 2]), draw(7, 3)),
@@ -51,7 +54,9 @@ def sinusoidal_positions(num_positions, d_model):
 
 exercise_2_2 = Exercise(
     id="2.2",
+    page="deeper/who_sat_on_whom",
     right=sinusoidal_positions,
+    course=embeddings.sinusoidal_positions,
     returns="a table (T, D): sines on the even features, cosines on the odd ones",
     cases=[Case(3, 4), Case(31, 6), Case(200, 2, note="a single pair")],
     smallest_inputs={"num_positions": 1, "d_model": 2},

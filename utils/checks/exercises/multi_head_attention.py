@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch.nn import functional as F
 
-from utils.attention import MultiHeadAttention
+from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import TRAINING_FACTS, changes_in_training, no_gradient
@@ -41,7 +41,9 @@ def split_heads(x, num_heads):
 
 exercise_6_1 = Exercise(
     id="6.1",
+    page="06_multi_head_attention",
     right=split_heads,
+    course=attention.split_heads,
     returns="the heads (B, H, T, d_k) of x (B, T, D), head h with the features h*d_k … (h+1)*d_k - 1",
     facts=[split_not_divided],
     smallest_inputs={"num_heads": 1},
@@ -63,7 +65,9 @@ def merge_heads(x):
 
 exercise_6_2 = Exercise(
     id="6.2",
+    page="06_multi_head_attention",
     right=merge_heads,
+    course=attention.merge_heads,
     returns="for the heads x (B, H, T, d_k) the tensor (B, T, H*d_k) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
     mistakes=shared.MERGE + shared.MERGE_ALONE,
     cases=[
@@ -131,7 +135,9 @@ def width_not_divided(module, learned):
 
 exercise_6_3 = Exercise(
     id="6.3",
+    page="06_multi_head_attention",
     right=multi_head_attention,
+    course=attention.MultiHeadAttention,
     class_signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
     returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices W_query, W_key, W_value (d_in to d_out, the width of all heads together) and out_proj (d_out to d_out)",
     projections=(*QKV, "out_proj"),
@@ -149,12 +155,16 @@ exercise_6_3 = Exercise(
     ],
 )
 # In the hour, whose card writes all but `forward`: without context_length and dropout.
-exercise_6_3_in_an_hour = replace(
+exercise_3_in_the_hour = replace(
     exercise_6_3,
+    id="3",
+    page="attention_in_an_hour",
+    twin="6.3",
+    practice="in an hour",
     class_signature="MultiHeadAttention(d_in, d_out, num_heads)",
     facts=[width_not_divided, no_gradient, changes_in_training],
     without=(*exercise_6_3.without, "mask-not-sliced"),
-    course_answer=partial(MultiHeadAttention, context_length=1024, dropout=0.0),
+    course=partial(attention.MultiHeadAttention, context_length=1024, dropout=0.0),
     cases=[
         Case(*case.args, note=case.note, build=case.build[:2] + case.build[-1:])
         for case in exercise_6_3.cases

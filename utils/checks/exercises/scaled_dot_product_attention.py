@@ -2,6 +2,7 @@
 
 import torch
 
+from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.facts import changes_in_training, no_gradient
@@ -29,7 +30,9 @@ def scaled_dot_product_attention(query, key, value):
 
 exercise_4_1 = Exercise(
     id="4.1",
+    page="04_scaled_dot_product_attention",
     right=scaled_dot_product_attention,
+    course=attention.scaled_dot_product_attention,
     returns="the tuple (output, weights), where output has for each query a row as wide as the values, and weights a row with one weight per key",
     parts=("output", "weights"),
     mistakes=IN_FUNCTION,
@@ -73,7 +76,9 @@ def self_attention(learned, x):
 
 exercise_4_2 = Exercise(
     id="4.2",
+    page="04_scaled_dot_product_attention",
     right=self_attention,
+    course=attention.SelfAttention,
     class_signature="SelfAttention(d_in, d_out)",
     returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices W_query, W_key, W_value",
     projections=QKV,

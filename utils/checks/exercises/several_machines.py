@@ -3,6 +3,7 @@
 import torch
 from torch.nn import functional as F
 
+from utils import parallel
 from utils.checks.definition import Case, Exercise, Mistake, draw
 from utils.checks.shared import JOIN
 
@@ -28,7 +29,9 @@ def mlp_part(x, W_1, b_1, W_2, b_2, rank, count):
 
 exercise_16_1 = Exercise(
     id="16.1",
+    page="16_several_machines",
     right=mlp_part,
+    course=parallel.mlp_part,
     smallest_inputs={"rank": 0, "count": 1},
     returns="what this process adds to the output (..., T, D)",
     cases=[
@@ -101,7 +104,9 @@ def combine_partial_attention(accumulators, maxima, denominators):
 
 exercise_16_2 = Exercise(
     id="16.2",
+    page="16_several_machines",
     right=combine_partial_attention,
+    course=parallel.combine_partial_attention,
     returns="the accumulators (T, d_v), maxima (T,) and denominators (T,) over the keys of all parts together",
     parts=("accumulators", "maxima", "denominators"),
     cases=[

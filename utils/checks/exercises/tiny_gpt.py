@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from utils import model
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw, draw_ids
 from utils.checks.engine import facts
@@ -69,7 +70,9 @@ def transformer_block(learned, x):
 
 exercise_8_1 = Exercise(
     id="8.1",
+    page="08_tiny_gpt",
     right=transformer_block,
+    course=model.TransformerBlock,
     class_signature="TransformerBlock(attention, feed_forward, d_model)",
     returns="from x (B, T, D) the output (B, T, D), with its own norm1 and norm2",
     mistakes=[
@@ -124,8 +127,10 @@ def next_token_probs(logits, temperature=1.0, top_k=None):
 
 exercise_8_2 = Exercise(
     id="8.2",
+    page="deeper/drawing_the_next_token",
     without=("no-gradient",),
     right=next_token_probs,
+    course=model.next_token_probs,
     smallest_inputs={"top_k": 1},
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
     mistakes=TOP_K + SOFTMAX,
@@ -170,8 +175,10 @@ def top_p_probs(logits, p):
 
 exercise_8_3 = Exercise(
     id="8.3",
+    page="deeper/drawing_the_next_token",
     without=("no-gradient",),
     right=top_p_probs,
+    course=model.top_p_probs,
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
     mistakes=TOP_P + SOFTMAX,
     cases=[
@@ -202,7 +209,9 @@ def gpt_logits(token_ids, embedding, blocks, norm, output):
 
 exercise_8_4 = Exercise(
     id="8.4",
+    page="08_tiny_gpt",
     right=gpt_logits,
+    course=model.gpt_logits,
     returns="the logits (B, T, V) of the token ids (B, T)",
     mistakes=[
         Mistake("blocks-not-in-turn", "You let each block read the embedding: only the first one does, and the others read what the block before them returned, x = block(x).", "last = [block(first) for block in blocks][-1]", "last = sum(block(first) for block in blocks)"),

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import torch
 
+from utils import data, tokenizer
 from utils.checks.definition import Case, Exercise, Mistake
 
 
@@ -22,7 +23,9 @@ def merge(ids, pair, new_id):
 LARGE = [int(id) for id in "300 400 300 400 300 3 4 300 400".split()]
 exercise_1_1 = Exercise(
     id="1.1",
+    page="01_tokens",
     right=merge,
+    course=tokenizer.merge,
     returns="a new list of ids in which each occurrence of `pair` is one `new_id`",
     cases=[
         Case([1, 2, 3, 1, 2], (1, 2), 9),
@@ -58,7 +61,9 @@ def sliding_windows(ids, context_length, stride):
 
 exercise_1_2 = Exercise(
     id="1.2",
+    page="01_tokens",
     right=sliding_windows,
+    course=data.sliding_windows,
     smallest_inputs={"ids": [50, 20], "context_length": 1, "stride": 1},
     returns="the tuple (inputs, targets), two integer tensors (N, context_length)",
     parts=("inputs", "targets"),

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import torch
 
+from utils import attention, experiments
 from utils.checks import shared
 from utils.checks.definition import Case, Exercise, Mistake, draw
 from utils.checks.shared import EMPTY_ROWS, HIDDEN_SCORES, softmax_of
@@ -52,7 +53,9 @@ MISTAKES += shared.PROJECT + shared.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 exercise_12_1 = Exercise(
     id="12.1",
+    page="12_translation",
     right=cross_attention,
+    course=attention.cross_attention,
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
     mistakes=MISTAKES,
@@ -111,7 +114,9 @@ def greedy_translate(next_logits, start_id, end_id, max_length):
 
 exercise_12_2 = Exercise(
     id="12.2",
+    page="12_translation",
     right=greedy_translate,
+    course=experiments.greedy_translate,
     returns="a list of at most max_length ids, without start_id in front and without end_id",
     mistakes=[
         Mistake("end-kept", "You return end_id = {end_id} too: look at each id before you append it.", "new = [id]"),
