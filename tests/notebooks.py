@@ -28,8 +28,9 @@ from PIL import Image
 
 from tests.repository import ROOT
 from tests.tolerance import agree, printed
-from utils.checks.catalogue import COURSE, numbered_notebooks, read_opening
+from utils.checks.catalogue import COURSE, numbered_notebooks
 from utils.files import write_atomically
+from utils.pages import read_opening
 
 START = ROOT / "notebooks/00_start_here.ipynb"
 KEPT_METADATA = ("tags", "tolerance", "reason")

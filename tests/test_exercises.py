@@ -20,11 +20,10 @@ from utils.checks.catalogue import (
     exercises,
     hour_tasks,
     numbered_notebooks,
-    read_opening,
     tasks,
 )
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED
-from utils.pages import NOTEBOOKS
+from utils.pages import NOTEBOOKS, read_opening
 
 LESSONS = [p for p in find_notebooks() if p.parent.name != "solutions"]
 CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)

@@ -73,7 +73,6 @@ def double(x):
 
 TOY = Exercise(  # two lines, each of which may give 1 or 2 too much
     id="0.1",
-    page="",
     right=double,
     returns="2x",
     cases=[Case(3.0), Case(5.0)],

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 ANSWER_CALLS = re.compile(r"\b(solution|definitions)\(")
+NEEDS = re.compile(r"Needs \[[^]]+\]\(([^)]+\.ipynb)\)")
 DEFINITIONS = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
 
 
@@ -58,6 +59,27 @@ def definitions(name: str) -> Page:
 def read_cells(page: str) -> list[dict]:
     """Return the cells of a notebook; raise OSError or ValueError if it is damaged."""
     return json.loads((NOTEBOOKS / page).read_text(encoding="utf-8"))["cells"]
+
+
+def read_opening(page: str) -> tuple[str, int]:
+    """Return title and minutes of a notebook; if it is damaged, its name and 0."""
+    try:
+        opening = "".join(read_cells(page)[0]["source"])
+        title = re.search(r"^# (?:Deeper: )?(.+)$", opening, re.MULTILINE)[1]
+        title = title[:1].upper() + title[1:]
+        return title, int(re.search(r"About (\d+) minutes", opening)[1])
+    except (OSError, ValueError, LookupError, TypeError):
+        return page, 0
+
+
+def number_before(page: str) -> str:
+    """Return the number of the notebook that a deeper one needs, "" if damaged."""
+    try:
+        link = NEEDS.search("".join(read_cells(page)[0]["source"]))[1]
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+    name = link.removeprefix("../")
+    return number_before(f"deeper/{name}") if name == link else name[:2]
 
 
 def define(cells: list[dict], names: dict, constants: bool = True):

@@ -2,7 +2,6 @@
 
 import importlib
 import pkgutil
-import re
 from functools import cache
 from typing import NamedTuple
 
@@ -10,16 +9,14 @@ import torch
 
 from utils.checks import exercises as modules
 from utils.checks.definition import Exercise
-from utils.pages import NOTEBOOKS, read_cells
+from utils.pages import NOTEBOOKS, number_before, read_opening
 
 HOUR_PAGE = "attention_in_an_hour.ipynb"
 CLINIC = {  # its patients are no exercises, but their diagnoses are recorded as well
     "07_the_clinic.ipynb": ["patient 10", "patient 212"],
     "deeper/two_mistakes_at_once.ipynb": ["patient 512"],
 }
-WITHOUT_EXERCISES = ["14_looking_back.ipynb"]
 COURSE, EXCURSIONS = range(15), range(15, 100)  # numbers of notebooks
-NEEDS = re.compile(r"Needs \[[^]]+\]\(([^)]+\.ipynb)\)")
 
 
 class Task(NamedTuple):
@@ -63,19 +60,8 @@ def hour_tasks() -> list[Task]:
 def numbered_notebooks(numbers: range) -> list[str]:
     """Return the notebooks with these numbers in order: COURSE or EXCURSIONS."""
     pages = {task.page for task in tasks() if "deeper" not in task.page}
-    pages |= {*WITHOUT_EXERCISES}
+    pages.add("14_looking_back.ipynb")  # which has no exercise
     return sorted(page for page in pages if int(page[:2]) in numbers)
-
-
-def read_opening(page: str) -> tuple[str, int]:
-    """Return title and minutes of a notebook, or its name and 0 if it is damaged or moved."""
-    try:
-        opening = "".join(read_cells(page)[0]["source"])
-        title = re.search(r"^# (?:Deeper: )?(.+)$", opening, re.MULTILINE)[1]
-        title = title[:1].upper() + title[1:]
-        return title, int(re.search(r"About (\d+) minutes", opening)[1])
-    except (OSError, ValueError, LookupError, TypeError):
-        return page, 0
 
 
 def deeper_notebooks() -> dict[str, str]:
@@ -83,16 +69,6 @@ def deeper_notebooks() -> dict[str, str]:
     order = {t.page: f"{t.number:02}" for t in tasks() if "deeper" in t.page}
     for path in NOTEBOOKS.glob("deeper/*.ipynb"):
         name = f"deeper/{path.name}"
-        order[name] = order.get(name) or _number_before(name)
+        order[name] = order.get(name) or number_before(name)
     pairs = sorted(order.items(), key=lambda pair: (pair[1], read_opening(pair[0])[0]))
     return dict(pairs)
-
-
-def _number_before(page):
-    """Return the number of the notebook that a deeper one needs, "" if it is damaged."""
-    try:
-        link = NEEDS.search("".join(read_cells(page)[0]["source"]))[1]
-    except (OSError, ValueError, LookupError, TypeError):
-        return ""
-    name = link.removeprefix("../")
-    return _number_before(f"deeper/{name}") if name == link else name[:2]

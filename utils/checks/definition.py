@@ -73,7 +73,6 @@ class Exercise:
     """An exercise whose answer is a function or a class.
 
     id: as in the notebook, "4.1", and "1" to "3" in *Attention in an hour*
-    page: the notebook, "04_scaled_dot_product_attention"
     right: the right answer, a function. If a class is asked for, it takes what the
         reader's module has learned, see `ModuleAnswer`, and x
     returns: ends the sentence "Expected a function … that returns …"
@@ -88,12 +87,13 @@ class Exercise:
     projections: the names of the matrices that a class learns
     smallest_inputs: those of the smallest case that can't be cut, see `smallest_case`
     course: the course's own version, which later cells use until the reader's passes
+    page: its notebook, "deeper/shared_heads", if it isn't the one of the right answer's
+        module, "04_scaled_dot_product_attention"
     twin: the id of an exercise in another notebook, which this one is or practises
     practice: what is recorded after the name of one that only practises its twin
     """
 
     id: str
-    page: str
     right: Callable
     returns: str
     cases: list
@@ -106,6 +106,7 @@ class Exercise:
     projections: tuple = ()
     smallest_inputs: dict = field(default_factory=dict)
     course: Callable | None = None
+    page: str = ""
     twin: str = ""
     practice: str = ""
     kind: str = field(init=False)  # "function" or "class"; these follow from the others
@@ -118,22 +119,16 @@ class Exercise:
         signature = inspect.signature(self.right)
         self.signature = self.class_signature or f"{self.right.__name__}{signature}"
         self.name = self.signature.partition("(")[0]
+        self.label = self.id if "." in self.id else f"Exercise {self.id}"
+        self.record = f"{self.name} {self.practice}".strip()
+        module = self.right.__module__.rpartition(".")[2]
+        self.page = self.page or f"{int(self.id.partition('.')[0]):02}_{module}"
         self.expectation = f"a {self.kind} {self.signature} that returns {self.returns}"
         self.inputs = [*signature.parameters]
         self.smallest = smallest_case(self)
         mistakes = [m for m in self.mistakes if m.name not in self.without]
         form_variants = [v for v in FORM_VARIANTS if v.name not in self.without]
         self.variants = read_variants(self.right, mistakes) + form_variants
-
-    @property
-    def label(self):
-        """Return what messages call it: 6.3, but Exercise 3 in the hour."""
-        return self.id if "." in self.id else f"Exercise {self.id}"
-
-    @property
-    def record(self):
-        """Return the name under which a pass is recorded."""
-        return f"{self.name} {self.practice}".strip()
 
     def prepare(self, answer):
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""

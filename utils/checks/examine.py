@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from utils.checks.engine import facts, mistakes, reasons, repair
-from utils.checks.engine.messages import describe_difference, describe_run
+from utils.checks.engine.messages import describe_difference
 from utils.checks.submission import AnswerRejected
 
 # What explains wrong results, the surest first; what it finds ends the search.
@@ -86,8 +86,11 @@ def examine(exercise, answer):
     diagnoses, is_explained = _diagnose(trial)
     if diagnoses:
         return _name_mistakes(trial, diagnoses, is_explained)
-    if not trial.is_right:
-        return Result(False, None, describe_run(exercise, trial.shown_run))
+    if run := trial.shown_run:
+        text = describe_difference(exercise, run)
+        if run.error is None and type(run.value) is not type(run.expected):
+            text += f"\nExpected {exercise.expectation}."
+        return Result(False, None, text)
     return Result(True, None, f"{len(trial.runs)} inputs tried, all right.")
 
 
@@ -142,9 +145,6 @@ def _name_mistakes(trial, diagnoses, is_explained):
         also, second_text = further[0]
         count = "Two" if len(further) == 1 else "More than two"
         opening = opening or f"{count} things are wrong. " * (first != "one-change")
-        fault, colon, remedy = text.partition(": ")
-        if colon and second_text.endswith(f": {remedy}"):  # say it once
-            text = f"{fault}."
         text = f"{text}\nAnd: {second_text}"
     text = opening + text
     if trial.is_right:

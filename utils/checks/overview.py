@@ -8,7 +8,7 @@ from html import escape
 
 from utils.checks import catalogue, records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show
-from utils.pages import NOTEBOOKS, read_cells
+from utils.pages import NOTEBOOKS, read_cells, read_opening
 
 QUESTION = re.compile(
     r"^\*\*\d+\.\*\* (.+?)\n\n<details>.*?</summary>\n\n(.+?)\n\n</details>",
@@ -88,7 +88,7 @@ def _state(page, tasks, open_tasks):
     if tasks and not open_tasks:
         return f"{_count(tasks, open_tasks)} ✓"
     state = _count(tasks, open_tasks) if tasks else "no exercises"
-    minutes = catalogue.read_opening(page)[1]
+    minutes = read_opening(page)[1]
     return f"{state}, {minutes} min" if minutes else state  # 0 if it has been moved
 
 
@@ -101,7 +101,7 @@ def _hours(pages, tasks, open_tasks):
     minutes = 0
     for page in pages:
         is_open = [task in open_tasks for task in tasks if task.page == page] or [True]
-        minutes += catalogue.read_opening(page)[1] * sum(is_open) / len(is_open)
+        minutes += read_opening(page)[1] * sum(is_open) / len(is_open)
     return f"{hours} hours" if (hours := round(minutes / 60)) > 1 else "an hour"
 
 
@@ -114,7 +114,7 @@ def _link(page, prefix="Deeper: "):
 
 def _title(page, prefix="Deeper: "):
     """Return the title of a notebook, after `prefix` if it is a deeper one."""
-    return prefix * page.startswith("deeper/") + catalogue.read_opening(page)[0]
+    return prefix * page.startswith("deeper/") + read_opening(page)[0]
 
 
 def say_what_is_next(name):
@@ -166,7 +166,7 @@ def recall():
 
 def _questions(page):
     """Return the questions of a notebook, each with its name and its folded answer."""
-    title, _ = catalogue.read_opening(page)
+    title, _ = read_opening(page)
     try:
         cells = ["".join(cell["source"]) for cell in read_cells(page)]
     except (OSError, ValueError, LookupError, TypeError):  # moved, or damaged

@@ -10,7 +10,7 @@ from utils.checks.engine.guard import isolate_session, read_excerpt
 from utils.checks.engine.values import safe_text
 from utils.checks.examine import Result, examine
 from utils.checks.overview import say_what_is_next
-from utils.pages import define, read_cells
+from utils.pages import define, read_cells, read_opening
 
 STATES = {"passed": display.PASSED, "not-attempted": display.NOT_ATTEMPTED}
 STATES["passed-before"] = display.PASSED[0], "passed before", display.PASSED[2]
@@ -137,12 +137,11 @@ def _saved_answers(exercise):
     Of the cells down to the check, only imports, functions, classes and lines with a
     `solution(…)` run, and what these print isn't shown.
     """
-    tasks = catalogue.tasks() + catalogue.hour_tasks()
-    same = [task for task in tasks if task.name == exercise.record]
-    for page, label in [(task.page, task.label) for task in same]:
+    asked = catalogue.tasks() + catalogue.hour_tasks()
+    for page, label in [(t.page, t.label) for t in asked if t.name == exercise.record]:
         with suppress(OSError, ValueError, LookupError, TypeError):  # a damaged file
             saved, namespace = read_cells(page), {"__name__": "saved"}
             checks = [f'check("{label}"' in "".join(cell["source"]) for cell in saved]
             define(saved[: checks.index(True) + 1], namespace, constants=False)
             if exercise.name in namespace:
-                yield catalogue.read_opening(page)[0], namespace[exercise.name]
+                yield read_opening(page)[0], namespace[exercise.name]

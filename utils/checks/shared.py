@@ -46,12 +46,11 @@ SCORE = [
     Mistake(*BY_ENTRY, "products = query * key.mT"),
 ]  # fmt: skip
 KEYS_FIRST = Diagnosis("keys-times-queries", "You computed the scores as K Qᵀ, or swapped queries and keys before: row i belongs to query i, so write Q Kᵀ.")  # fmt: skip
-REVERSED = Diagnosis("transpose-of-all-axes", "You reversed all axes with `.T`, the batch too: swap only the last two, `.mT` or transpose(-2, -1).")  # fmt: skip
 BATCH_SCORE = [
     Mistake("key-not-transposed", "You multiplied queries and keys as they are: compare each query with every key, which is a matrix product with the keys transposed, Q Kᵀ.", "products = query @ key", "products = query * key"),
     Mistake(*KEYS_FIRST, "products = key @ query.mT"),
     Mistake("fixed-axes", "You counted the axes that you transpose from the front, which fits one number of axes only: count from the end, key.transpose(-2, -1).", "products = query @ key.transpose(0, 1)"),
-    Mistake(*REVERSED, "products = query @ key.T"),
+    Mistake("transpose-of-all-axes", "You reversed all axes with `.T`, the batch too: swap only the last two, `.mT` or transpose(-2, -1).", "products = query @ key.T"),
 ]  # fmt: skip
 AXIS = [
     Mistake("softmax-over-queries", "The weights that you use sum to 1 over the queries instead of the keys: take the softmax along the last axis, dim=-1.", "dim = -2"),
@@ -137,9 +136,8 @@ CAUSAL_MASK = [m for m in MASK_POSITIONS if m.name != "polarity-inverted"] + [
     Mistake("mask-argument-inverted", "You hid the past and showed the future: swap True and False. (The mask of the course's function is True where a key may be seen.)", "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0; weights = soft.masked_fill(~mask, 0.0)"),
 ]  # fmt: skip
 OTHER_AXIS = Diagnosis("mask-of-another-axis", "Your mask has {rows} rows, but there are {x.shape[1]} tokens: take T from the axis before the last, T = q.shape[-2]. (len() and shape[0] count the sentences of the batch.)")  # fmt: skip
-WHOLE_MASK = Diagnosis("mask-not-sliced", "You used the whole mask on a shorter input: cut it to mask[:T, :T], where T is the number of queries, q.shape[-2].")  # fmt: skip
 MASK_SIZE = [
-    Mistake(*WHOLE_MASK, "rows, columns = [learned.build.context_length] * 2"),
+    Mistake("mask-not-sliced", "You used the whole mask on a shorter input: cut it to mask[:T, :T], where T is the number of queries, q.shape[-2].", "rows, columns = [learned.build.context_length] * 2"),
     Mistake(*OTHER_AXIS, "rows, columns = len(x), len(x)"),
 ]  # fmt: skip
 HIDDEN_SCORES = [

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from utils.checks.engine.facts import dropout_in_eval, without_dropout
 from utils.checks.engine.guard import attempt, supervise
 from utils.checks.engine.mistakes import Diagnosis
 from utils.checks.engine.values import safe_text
+from utils.checks.layer_facts import dropout_in_eval, without_dropout
 
 QKV = ("W_query", "W_key", "W_value")
 # What PyTorch says of a module that doesn't call `super().__init__()`, or too late.

@@ -7,14 +7,6 @@ import torch
 from utils.checks.engine import values
 
 
-def describe_run(exercise, run):
-    """Return what is wrong in a run of which nothing is known."""
-    text = describe_difference(exercise, run)
-    if run.error or type(run.value) is type(run.expected):
-        return text
-    return f"{text}\nExpected {exercise.expectation}."
-
-
 def describe_difference(exercise, run):
     """Return the lines that show one case: its input, what is expected, what came."""
     inputs = f"On {describe_inputs(exercise, run.case)}"

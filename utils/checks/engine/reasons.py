@@ -21,7 +21,7 @@ ERRORS = {  # an error with its lines and all code, as `_match_error` joins them
     r"RuntimeError: Boolean value of Tensor with more than one value": Diagnosis("not-of-a-tensor", "You ask a whole tensor for one truth value, with `not`, `and`, `or` or `if`: for each of its entries, write ~, & or |, or torch.where."),
     r"TypeError: sqrt\(\): .* must be Tensor, not (int|float)": Diagnosis("sqrt-of-a-number", "`torch.sqrt` takes a tensor: write d_k ** 0.5, or math.sqrt(d_k)."),
     r"(Type|Attribute)Error: .*\btorch\.return_types\.(max|min)\b": Diagnosis("pair-not-taken-apart", "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."),
-    r"TypeError: expected Tensor as element \d+ in argument 0, but got tuple": Diagnosis("pairs-joined", "You join pairs: a function that returns (output, weights) gives two tensors, so take the first. (In the hour, `masked_attention` returns the output alone, and hides later words.)"),
+    r"TypeError: expected Tensor as element \d+ in argument 0, but got tuple": Diagnosis("pairs-joined", "You join pairs: a function that returns (output, weights) gives two tensors, so take the first."),
     r"AttributeError: '(tuple|list)' .* '(shape|m?T)'|TypeError: linear\(\): argument 'input' .* not (tuple|list)": Diagnosis("several-for-one", "You pass several tensors where one is needed: take one of them, such as q[h], or join them, torch.cat(heads, dim=-1)."),
     r"(Index|Runtime)Error: [\s\S]*\.chunk\((self\.\w+, (dim=)?1|[^,()]*)\)": Diagnosis("tokens-cut", "It looks as if your `chunk` cuts another axis than the features, because its `dim` is 1 or missing: .chunk(num_heads, dim=-1) cuts the features."),
 }  # fmt: skip

@@ -5,7 +5,7 @@ import torch
 from utils import latent
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
-from utils.checks.engine.facts import Shapes
+from utils.checks.layer_facts import Shapes
 from utils.checks.shared import softmax_of
 
 
@@ -36,7 +36,6 @@ def latent_keys_values(latent, W_uk, W_uv):
 
 exercise_11_1 = Exercise(
     id="11.1",
-    page="11_a_narrower_cache",
     right=latent_keys_values,
     course=latent.latent_keys_values,
     returns="the pair (keys, values) of shapes (B, H, S, d_k) and (B, H, S, d_v)",
@@ -95,7 +94,6 @@ def absorbed_scores(query, latent, W_uk):
 
 exercise_11_2 = Exercise(
     id="11.2",
-    page="11_a_narrower_cache",
     right=absorbed_scores,
     course=latent.absorbed_scores,
     returns="the scores (B, H, T, S), not scaled, without making any keys",

@@ -5,7 +5,7 @@ import torch
 from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
-from utils.checks.engine.facts import Shapes
+from utils.checks.layer_facts import Shapes
 from utils.checks.shared import CAUSAL_MASK, HIDDEN_SCORES, JOIN, OF_VALUES, softmax_of
 
 
@@ -58,7 +58,6 @@ LARGE_KEYS = draw(2, 7, 4, scale=2.0).round()
 LOW_KEYS = draw(5, 4, shift=-900.0).round()
 exercise_9_1 = Exercise(
     id="9.1",
-    page="09_attention_at_speed",
     right=online_softmax_attention,
     course=attention.online_softmax_attention,
     returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
@@ -164,7 +163,6 @@ RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 VALUES = draw(2, 8, 3)
 exercise_9_2 = Exercise(
     id="9.2",
-    page="09_attention_at_speed",
     without=("no-gradient",),
     right=attend_with_cache,
     course=attention.attend_with_cache,

@@ -29,7 +29,6 @@ def linear_attention(query, key, value):
 
 exercise_13_1 = Exercise(
     id="13.1",
-    page="13_attention_without_a_softmax",
     without=("changed-in-place",),
     right=linear_attention,
     course=delta.linear_attention,
@@ -103,7 +102,6 @@ OVERLAP = torch.tensor([[1.0, 0], [0.6, 0.8], [1.0, 0]])
 KNOWN = OVERLAP, OVERLAP, torch.tensor([[10.0], [5], [20]]), torch.ones(3)
 exercise_13_2 = Exercise(
     id="13.2",
-    page="13_attention_without_a_softmax",
     without=("changed-in-place",),
     right=delta_rule,
     course=delta.delta_rule,

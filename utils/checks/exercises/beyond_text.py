@@ -19,7 +19,6 @@ def patchify(images, patch_size):
 
 exercise_15_1 = Exercise(
     id="15.1",
-    page="15_beyond_text",
     right=patchify,
     course=embeddings.patchify,
     smallest_inputs={"patch_size": 1},

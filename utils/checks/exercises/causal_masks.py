@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Exercise, Mistake, draw
-from utils.checks.engine.facts import TRAINING_FACTS
+from utils.checks.layer_facts import TRAINING_FACTS
 from utils.checks.shared import softmax_of
 from utils.checks.submission import QKV
 
@@ -27,7 +27,6 @@ def causal_mask(num_tokens):
 
 exercise_5_1 = Exercise(
     id="5.1",
-    page="05_causal_masks",
     right=causal_mask,
     course=attention.causal_mask,
     returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
@@ -151,7 +150,6 @@ def masked_attention(query, key, value):
 LONG, NARROW_BUILD = (5, 11, 13, 0.2), (7, 2, 5, 0.2)
 exercise_5_2 = Exercise(
     id="5.2",
-    page="05_causal_masks",
     right=causal_attention,
     course=attention.CausalAttention,
     class_signature="CausalAttention(d_in, d_out, context_length, dropout)",

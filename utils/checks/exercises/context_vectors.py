@@ -33,7 +33,6 @@ def softmax(scores, dim=-1):
 
 exercise_3_3 = Exercise(
     id="3.3",
-    page="03_context_vectors",
     right=softmax,
     course=attention.softmax,
     returns="a tensor of the shape of `scores` whose entries along `dim` sum to 1",
@@ -95,7 +94,6 @@ TOKENS = [Case(draw(*size)) for size in ((3, 2), (2, 7), (5, 5), (7, 3))]
 ANY = ("maximum-not-subtracted", "global-maximum-subtracted")
 exercise_3_1 = Exercise(
     id="3.1",
-    page="03_context_vectors",
     right=attention_weights,
     course=attention.attention_weights,
     returns="the weights (T, T): a row for each word that looks, which sums to 1",
@@ -105,7 +103,6 @@ exercise_3_1 = Exercise(
 )
 exercise_3_2 = Exercise(
     id="3.2",
-    page="03_context_vectors",
     right=context_vectors,
     course=attention.context_vectors,
     returns="the context vectors (T, D), one for each token",

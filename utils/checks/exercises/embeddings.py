@@ -16,7 +16,6 @@ def embed(ids, table):
 
 exercise_2_1 = Exercise(
     id="2.1",
-    page="02_embeddings",
     right=embed,
     course=embeddings.embed,
     returns="the rows (…, D) of the table (V, D) for integer ids of any shape (…)",

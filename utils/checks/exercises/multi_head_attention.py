@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
-from utils.checks.engine.facts import TRAINING_FACTS, changes_in_training, no_gradient
 from utils.checks.engine.guard import attempt
+from utils.checks.layer_facts import TRAINING_FACTS, changes_in_training, no_gradient
 from utils.checks.shared import head_width, softmax_of
 from utils.checks.submission import QKV
 
@@ -41,7 +41,6 @@ def split_heads(x, num_heads):
 
 exercise_6_1 = Exercise(
     id="6.1",
-    page="06_multi_head_attention",
     right=split_heads,
     course=attention.split_heads,
     returns="the heads (B, H, T, d_k) of x (B, T, D), head h with the features h*d_k … (h+1)*d_k - 1",
@@ -65,7 +64,6 @@ def merge_heads(x):
 
 exercise_6_2 = Exercise(
     id="6.2",
-    page="06_multi_head_attention",
     right=merge_heads,
     course=attention.merge_heads,
     returns="for the heads x (B, H, T, d_k) the tensor (B, T, H*d_k) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
@@ -135,7 +133,6 @@ def width_not_divided(module, learned):
 
 exercise_6_3 = Exercise(
     id="6.3",
-    page="06_multi_head_attention",
     right=multi_head_attention,
     course=attention.MultiHeadAttention,
     class_signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",

@@ -35,7 +35,6 @@ def apply_rope(x, positions, base=10000.0):
 
 exercise_10_1 = Exercise(
     id="10.1",
-    page="10_positions",
     right=apply_rope,
     course=embeddings.apply_rope,
     returns="x (…, T, d_k) with each pair (2p, 2p+1) rotated by position * base^(-2p/d_k)",
@@ -80,7 +79,6 @@ def alibi_bias(num_heads, num_tokens):
 
 exercise_10_2 = Exercise(
     id="10.2",
-    page="10_positions",
     right=alibi_bias,
     course=embeddings.alibi_bias,
     returns="a bias (H, T, T): -2^(-8(h+1)/H) * (i - j) for j <= i, anything above",

@@ -5,7 +5,7 @@ import torch
 from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
-from utils.checks.engine.facts import changes_in_training, no_gradient
+from utils.checks.layer_facts import changes_in_training, no_gradient
 from utils.checks.shared import softmax_of
 from utils.checks.submission import QKV
 
@@ -30,7 +30,6 @@ def scaled_dot_product_attention(query, key, value):
 
 exercise_4_1 = Exercise(
     id="4.1",
-    page="04_scaled_dot_product_attention",
     right=scaled_dot_product_attention,
     course=attention.scaled_dot_product_attention,
     returns="the tuple (output, weights), where output has for each query a row as wide as the values, and weights a row with one weight per key",
@@ -76,7 +75,6 @@ def self_attention(learned, x):
 
 exercise_4_2 = Exercise(
     id="4.2",
-    page="04_scaled_dot_product_attention",
     right=self_attention,
     course=attention.SelfAttention,
     class_signature="SelfAttention(d_in, d_out)",

@@ -29,7 +29,6 @@ def mlp_part(x, W_1, b_1, W_2, b_2, rank, count):
 
 exercise_16_1 = Exercise(
     id="16.1",
-    page="16_several_machines",
     right=mlp_part,
     course=parallel.mlp_part,
     smallest_inputs={"rank": 0, "count": 1},
@@ -104,7 +103,6 @@ def combine_partial_attention(accumulators, maxima, denominators):
 
 exercise_16_2 = Exercise(
     id="16.2",
-    page="16_several_machines",
     right=combine_partial_attention,
     course=parallel.combine_partial_attention,
     returns="the accumulators (T, d_v), maxima (T,) and denominators (T,) over the keys of all parts together",

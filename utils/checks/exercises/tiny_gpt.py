@@ -7,9 +7,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils import model
-from utils.checks import shared
+from utils.checks import layer_facts, shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw, draw_ids
-from utils.checks.engine import facts
 from utils.checks.shared import softmax_of
 
 
@@ -47,7 +46,7 @@ def norms_missing(module, learned):
 
 def norm_shared(module, learned):
     """Name a norm that is used in both places, by giving each norm other weights."""
-    twin, x = facts.rebuild(module, learned), facts.draw_sentences(learned)
+    twin, x = layer_facts.rebuild(module, learned), layer_facts.draw_sentences(learned)
     for norm, end in ((twin.norm1, 2.0), (twin.norm2, -1.0)):
         norm.weight.data.copy_(torch.linspace(0.5, end, learned.build.d_model))
     output, (attention, feed_forward, _) = twin(x.clone()), learned.build
@@ -70,7 +69,6 @@ def transformer_block(learned, x):
 
 exercise_8_1 = Exercise(
     id="8.1",
-    page="08_tiny_gpt",
     right=transformer_block,
     course=model.TransformerBlock,
     class_signature="TransformerBlock(attention, feed_forward, d_model)",
@@ -83,7 +81,7 @@ exercise_8_1 = Exercise(
         Mistake("sublayers-parallel", "You let both sublayers read the block's input: feed_forward reads norm2 of the sum y.", "z = y + mlp(layer_norm(x))"),
         Mistake("norm-unused", "You let a sublayer read its input without a norm: use attention(norm1(x)), and feed_forward(norm2(y)) of the sum y.", "y = x + attention(x)", "z = y + mlp(y)"),
     ],
-    facts=[norms_missing, norm_shared, facts.no_gradient, facts.changes_in_training],
+    facts=[norms_missing, norm_shared, layer_facts.no_gradient, layer_facts.changes_in_training],
     cases=[
         Case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
         Case(draw(3, 11, 7, scale=3.0), build=SEVEN, note="another width"),
@@ -209,7 +207,6 @@ def gpt_logits(token_ids, embedding, blocks, norm, output):
 
 exercise_8_4 = Exercise(
     id="8.4",
-    page="08_tiny_gpt",
     right=gpt_logits,
     course=model.gpt_logits,
     returns="the logits (B, T, V) of the token ids (B, T)",

@@ -23,7 +23,6 @@ def merge(ids, pair, new_id):
 LARGE = [int(id) for id in "300 400 300 400 300 3 4 300 400".split()]
 exercise_1_1 = Exercise(
     id="1.1",
-    page="01_tokens",
     right=merge,
     course=tokenizer.merge,
     returns="a new list of ids in which each occurrence of `pair` is one `new_id`",
@@ -61,7 +60,6 @@ def sliding_windows(ids, context_length, stride):
 
 exercise_1_2 = Exercise(
     id="1.2",
-    page="01_tokens",
     right=sliding_windows,
     course=data.sliding_windows,
     smallest_inputs={"ids": [50, 20], "context_length": 1, "stride": 1},

@@ -53,7 +53,6 @@ MISTAKES += shared.PROJECT + shared.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 exercise_12_1 = Exercise(
     id="12.1",
-    page="12_translation",
     right=cross_attention,
     course=attention.cross_attention,
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
@@ -114,7 +113,6 @@ def greedy_translate(next_logits, start_id, end_id, max_length):
 
 exercise_12_2 = Exercise(
     id="12.2",
-    page="12_translation",
     right=greedy_translate,
     course=experiments.greedy_translate,
     returns="a list of at most max_length ids, without start_id in front and without end_id",
