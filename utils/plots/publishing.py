@@ -43,7 +43,8 @@ def to_array(values, what, ndim=None):
     try:
         array = np.array(_to_lists(values), dtype=float)
     except (TypeError, ValueError):
-        require.refuse("numbers, in rows of one length", f"{values!r:.80}", where=what)
+        expected, received = "numbers, in rows of one length", f"{values!r:.80}"
+        raise require.error(expected, received, where=what) from None
     if ndim is not None:
         require.that(array.ndim == ndim, f"{ndim} axes", array.shape, where=what)
     require.that(array.size, "one number or more", array.shape, where=what)
