@@ -44,7 +44,7 @@ def progress():
         template = FOLDED_GROUP if name == DEEPER else GROUP
         html.append(template.format(heading, "".join(tiles)))
     count = len(tasks) - len(open_tasks)
-    text = rich = f"{count} of {len(tasks)} exercises passed."
+    text = rich = f"{count} of {len(tasks)} exercises passed, the hour not counted."
     for words, task in _goals(tasks, open_tasks):
         text += f" {words}: {task.label} in {_title(task.page)}."
         rich += f" {words}: {task.label} in {_link(task.page)}."
