@@ -154,6 +154,14 @@ class MultiHeadAttention(attention.MultiHeadAttention):
         return self.out_proj(torch.cat(values, dim=-1))
 
 
+@wrong("not-cut")
+class MultiHeadAttention(attention.MultiHeadAttention):
+    def forward(self, x):
+        values = self.W_value(x)
+        heads = [values[h] for h in range(self.num_heads)]
+        return self.out_proj(torch.cat(heads, dim=-1))
+
+
 @wrong("several-for-one")
 class MultiHeadAttention(attention.MultiHeadAttention):
     def forward(self, x):

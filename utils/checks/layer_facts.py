@@ -1,8 +1,4 @@
-"""Facts on the layers that readers write: training, dropout, a mask, what is computed.
-
-A fact on a module is a function `(module, learned) -> Diagnosis or None`, where
-`learned.build` are the arguments that built the module, by name.
-"""
+"""Facts on layers, see `ModuleAnswer`: training, dropout, a mask, what is computed."""
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention

@@ -169,6 +169,7 @@ exercise_5_2 = Exercise(
 IN_FUNCTION = shared.CAUSAL_MASK + shared.HIDDEN_SCORES + shared.SCALE
 IN_FUNCTION += shared.OF_VALUES + shared.WEIGHING
 IN_FUNCTION += [
+    Mistake("queries-for-keys", "You compared the queries with each other: compare each query with every key, query @ key.mT.", "key = query"),
     Mistake("mask-of-another-size", "Your mask doesn't have a row for each word: make it causal_mask(query.shape[-2]). (len() and shape[0] count the sentences of a batch.)", "rows, columns = len(query), len(query)", "rows, columns = query.shape[-1], query.shape[-1]", "rows, columns = 3, 3"),
 ]  # fmt: skip
 exercise_2_in_the_hour = Exercise(
