@@ -94,12 +94,15 @@ def _draw_merges(rows):
 
 
 @in_steps
-def compare_share_mix(words, followed: int, x: Tensor, output: str = "x"):
+def compare_share_mix(
+    words, followed: int, x: Tensor, output: str = "x", features=None
+):
     """Show attention of one word: compare with a word, with all, share out, mix.
 
     words: 2 to 5 of them, T in all; `followed` is the number of the one that looks
     x: (T, d), the query, the key and the value of each word
     output: the role of the context vector
+    features: the names of the columns of x, if there are four
     """
     names, scores = to_names(words, len(x), "words"), x @ x[followed]  # (T,)
     weights, (first, *other_names), count = scores.softmax(dim=0), names, len(names)
@@ -112,7 +115,8 @@ def compare_share_mix(words, followed: int, x: Tensor, output: str = "x"):
         (count, 1): f"Mix: take {shares[0]}.",
         (count, count): f"Mix: {_listed(shares)} add up to {context}.",
     }
-    labels = {"word": "word", "query": names[followed], "key": "each word"}
+    key = "{},\n{}, {},\n{}".format(*features) if features else "each word"
+    labels = {"word": "word", "query": names[followed], "key": key}
     labels |= {"score": "score", "softmax": "", "weight": "weights"}
     labels |= {"value": "each word", "part": "weight × word"}
     roles, vectors = ("x", "x", "x", output), (x[followed], x, x)
