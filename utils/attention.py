@@ -559,7 +559,7 @@ class MultiHeadAttention(nn.Module):
         num_cached = 0 if cache is None else len(cache)
         if context is not None and self.causal:
             received = "True (a mask goes to padding_mask=)"
-            raise require.error("causal=False in a layer that gets a context", received)
+            require.refuse("causal=False in a layer that gets a context", received)
         expected = "causal=True in a layer that gets a cache, as from `generate`"
         require.that(cache is None or self.causal, expected, self.causal)
         if context is None:
@@ -600,7 +600,7 @@ def attend_with_heads(
     """
     num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
     if 0 in (num_heads, num_kv_heads) or num_heads % num_kv_heads:
-        raise require.error("heads that num_kv_heads divides", num_heads, num_kv_heads)
+        require.refuse("heads that num_kv_heads divides", num_heads, num_kv_heads)
     require.that(causal or window is None, "causal=True with a window", causal)
     window = key.shape[2] if window is None else window
     is_square = query.shape[2] == key.shape[2] <= window
@@ -611,7 +611,7 @@ def attend_with_heads(
         attend = F.scaled_dot_product_attention
         return attend(query, key, value, dropout_p=dropout_p, **options), None
     if causal and query.shape[2] > key.shape[2]:  # early queries would see no key
-        raise require.error("a key for each causal query", query.shape, key.shape)
+        require.refuse("a key for each causal query", query.shape, key.shape)
     mask = _combine_masks(query, key, padding_mask, causal, window)
     if num_heads != num_kv_heads:
         # Heads that share their keys become one head, which has all their queries.

@@ -185,7 +185,7 @@ class GPT(nn.Module):
         if not len(self.blocks) == len(caches) == num_different or len({*lengths}) > 1:
             expected = f"a cache of its own for each of {len(self.blocks)} blocks, all"
             received = f"{num_different} with lengths {lengths}"
-            raise require.error(f"{expected} of one length", received)
+            require.refuse(f"{expected} of one length", received)
         return lengths[0] if lengths else 0
 
     def new_caches(self, num_tokens: int) -> list:

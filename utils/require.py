@@ -89,18 +89,18 @@ def that(condition: bool, expected: str, *received, where: str | Path = ""):
     """Raise ValueError unless the condition is true.
 
     In hot paths, or with a number of tokens in the message (`torch.compile` would
-    specialise), write `if …: raise require.error(…)`, which builds a message only then.
+    specialise), write `if` and `refuse`: here it is built even if nothing is wrong.
     """
     if not condition:
-        raise error(expected, *received, where=where) from None
+        refuse(expected, *received, where=where)
 
 
-def error(expected: str, *received, where: str | Path = "") -> ValueError:
-    """Return an error that says what was expected, what was received, perhaps where."""
+def refuse(expected: str, *received, where: str | Path = ""):
+    """Raise ValueError with what was expected and what was received, perhaps where."""
     received = [tuple(r) if isinstance(r, torch.Size) else r for r in received]
     got = " and ".join(map(str, received))
     where = f"{where}: " if where else ""
-    return ValueError(f"{where}expected {expected}, got {got}")
+    raise ValueError(f"{where}expected {expected}, got {got}") from None
 
 
 def instance(name: str, x, kind: type = Tensor):
@@ -135,17 +135,17 @@ def shapes(expected: str, *tensors: Tensor, equal: bool = False, **known) -> dic
             dtype = torch.bool
         elif kind == "":
             if not x.is_floating_point():
-                raise error(f"{name} of floating-point numbers", x.dtype)
+                refuse(f"{name} of floating-point numbers", x.dtype)
             dtype = known.setdefault("dtype", x.dtype)
         if (x.dtype, x.device) != (dtype, device) and not _is_cast(x, dtype, device):
-            raise error(f"{name} as {dtype} on {device}", f"{x.dtype} on {x.device}")
+            refuse(f"{name} as {dtype} on {device}", f"{x.dtype} on {x.device}")
         axes = axes.split(", ")
         sizes = _sizes_by_axis(axes, tuple(x.shape), equal)
         if sizes is None or any(known.get(axis, n) != n for axis, n in sizes.items()):
             axes = [
                 f"{axis} = {known[axis]}" if axis in known else axis for axis in axes
             ]
-            raise error(f"{name} ({', '.join(axes)})", x.shape)
+            refuse(f"{name} ({', '.join(axes)})", x.shape)
         known |= sizes
     return known
 
@@ -171,8 +171,7 @@ def broadcastable(name: str, x: Tensor, shape: tuple):
     try:
         x.expand(shape)
     except RuntimeError:
-        expected = f"{name} of a shape that broadcasts to {tuple(shape)}"
-        raise error(expected, x.shape) from None
+        refuse(f"{name} of a shape that broadcasts to {tuple(shape)}", x.shape)
 
 
 def mask(name: str, x: Tensor, scores: Tensor):
@@ -213,7 +212,7 @@ def fits_memory(make: Callable, *shape: int, **options) -> Tensor:
     try:
         return make(shape, **options)
     except RuntimeError:
-        raise error("a shape that fits into memory", shape) from None
+        refuse("a shape that fits into memory", shape)
 
 
 # ---- numbers ----------------------------------------------------------------------
@@ -234,7 +233,7 @@ def integer(name: str, x: int, least: int = 1):
             limit = ", below 2**31"
         else:
             return
-    raise error(f"{name} to be a whole number of {least} or more{limit}", repr(x))
+    refuse(f"{name} to be a whole number of {least} or more{limit}", repr(x))
 
 
 def even(name: str, width: int):
@@ -247,7 +246,7 @@ def divisible(width: int, num_heads: int):
     """Expect a width that the heads can share equally."""
     if not (width > 0 and width % num_heads == 0):
         expected = "a width above 0 that is divisible by the number of heads"
-        raise error(expected, f"width {width}", f"{num_heads} heads")
+        refuse(expected, f"width {width}", f"{num_heads} heads")
 
 
 def number(name: str, x: float, high: float = math.inf, above_zero: bool = False):
@@ -257,7 +256,7 @@ def number(name: str, x: float, high: float = math.inf, above_zero: bool = False
     if not is_valid or above_zero and x == 0:
         limits = "above 0" if above_zero else "from 0"
         limits += f" to {high:g}" if high < math.inf else ""
-        raise error(f"a finite {name} {limits}", f"{x!r:.80}")
+        refuse(f"a finite {name} {limits}", f"{x!r:.80}")
 
 
 def path(name: str, x: str | Path):
@@ -308,7 +307,7 @@ def in_range(name: str, x: Tensor, low: float, high: float):
 def finite(expected: str, x: Tensor):
     """Expect finite numbers, where they can be read."""
     if is_readable(x) and not x.isfinite().all():
-        raise error(expected, x[~x.isfinite()][0].item())
+        refuse(expected, x[~x.isfinite()][0].item())
 
 
 def logits(x: Tensor):

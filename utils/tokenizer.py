@@ -167,7 +167,7 @@ def encode_bpe(
 def _split_words(text, pattern):
     """Split a text into the matches of a pattern, and make sure that none is lost."""
     if surrogate := re.search("[\ud800-\udfff]", text):  # half a character of UTF-16
-        raise require.error("a text that UTF-8 can encode", repr(surrogate[0]))
+        require.refuse("a text that UTF-8 can encode", repr(surrogate[0]))
     words = [match[0] for match in pattern.finditer(text)]
     expected = "a pattern whose matches together are the text"
     received = f"{pattern.pattern!r}, which loses a part of it"

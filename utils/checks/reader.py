@@ -108,7 +108,7 @@ def solution(exercise: str, passed: bool = True):
     entry = _find_entry(exercise)
     if entry is None or entry.course is None:
         expected = "the id of an exercise whose function utils has as well"
-        raise require.error(expected, safe_text(exercise) + _ask_for_quotes(exercise))
+        require.refuse(expected, safe_text(exercise) + _ask_for_quotes(exercise))
     name, label = entry.record, entry.label
     if name in _passed_answers:
         print(f"Using your own {entry.name}.")

@@ -43,8 +43,7 @@ def to_array(values, what, ndim=None):
     try:
         array = np.array(_to_lists(values), dtype=float)
     except (TypeError, ValueError):
-        expected, received = "numbers, in rows of one length", f"{values!r:.80}"
-        raise require.error(expected, received, where=what) from None
+        require.refuse("numbers, in rows of one length", f"{values!r:.80}", where=what)
     if ndim is not None:
         require.that(array.ndim == ndim, f"{ndim} axes", array.shape, where=what)
     require.that(array.size, "one number or more", array.shape, where=what)

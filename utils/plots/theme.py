@@ -21,7 +21,7 @@ class Known(dict):
     """A dict that says what it has if it is asked for something else."""
 
     def __missing__(self, name):
-        raise require.error(f"one of {', '.join(map(str, self))}", repr(name))
+        require.refuse(f"one of {', '.join(map(str, self))}", repr(name))
 
 
 INK = Known(  # edges, names and wires

@@ -263,7 +263,7 @@ class _TrainingState:
         bad_steps = (~losses.isfinite()).nonzero().flatten().tolist()
         if bad_steps:
             received = f"{losses[bad_steps[0]].item()} in step {bad_steps[0]}"
-            raise require.error("a finite loss in each step", received)
+            require.refuse("a finite loss in each step", received)
 
     def require_finite_weights(self):
         is_finite = all(w.isfinite().all() for w in self.model.parameters())
