@@ -116,7 +116,6 @@ def public_names():
     """Map each public name of the library to what is defined under it."""
     definitions = {}
     names = [m.name for m in pkgutil.iter_modules(utils.__path__) if not m.ispkg]
-    names.remove("require")  # its checks have everyday names, such as `mask`
     for module in (importlib.import_module(f"utils.{name}") for name in names):
         for name, value in vars(module).items():
             if getattr(value, "__module__", None) == module.__name__:

@@ -9,13 +9,31 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils import require
 from utils.cache import KeyValueCache, restore_on_error
 from utils.embeddings import ComputedBuffer, Rotary
-from utils.require import NonNegativeInt, PositiveInt, Proportion
+from utils.validation import (
+    NonNegativeInt,
+    PositiveInt,
+    Proportion,
+    allocate,
+    can_read_values,
+    check_broadcastable,
+    check_context_length,
+    check_divisible,
+    check_even,
+    check_finite,
+    check_inputs,
+    check_layer_input,
+    check_mask,
+    check_range,
+    check_tokens,
+    raise_unless,
+    raise_value_error,
+    to_int_tensor,
+)
 
 
-@require.inputs()
+@check_inputs()
 def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     """Turn scores into positive weights that sum to one along `dim`.
 
@@ -29,7 +47,7 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     >>> softmax(torch.tensor([0.0, 0.0, 1000.0]))
     tensor([0., 0., 1.])
     """
-    require.that(scores.dtype != torch.bool, "scores as real numbers", scores.dtype)
+    raise_unless(scores.dtype != torch.bool, "scores as real numbers", scores.dtype)
     if not scores.numel():
         return torch.exp(scores)
     if not scores.is_floating_point():  # float32 has no 2^24 + 1: subtract first
@@ -39,14 +57,14 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
             is_wrapped, -torch.inf
         )
     largest = scores.amax(dim=dim, keepdim=True)
-    require.finite("a finite largest score", largest)
+    check_finite("a finite largest score", largest)
     exponentials = torch.exp(scores - largest)
     dtype = torch.promote_types(exponentials.dtype, torch.float32)  # float16 is narrow
     total = exponentials.sum(dim=dim, keepdim=True, dtype=dtype)
     return (exponentials / total).to(exponentials.dtype)
 
 
-@require.inputs("x (..., T, D)")
+@check_inputs("x (..., T, D)")
 def attention_weights(x: Tensor) -> Tensor:
     """Weigh every token against every other: softmax(X X^T), row by row.
 
@@ -72,7 +90,7 @@ def context_vectors(x: Tensor) -> Tensor:
     return attention_weights(x) @ x
 
 
-@require.inputs()
+@check_inputs()
 def causal_mask(num_tokens: NonNegativeInt) -> Tensor:
     """Allow each token to attend to itself and to the tokens before it.
 
@@ -83,12 +101,10 @@ def causal_mask(num_tokens: NonNegativeInt) -> Tensor:
             [ True,  True, False],
             [ True,  True,  True]])
     """
-    return require.fits_memory(
-        torch.ones, num_tokens, num_tokens, dtype=torch.bool
-    ).tril()
+    return allocate(torch.ones, num_tokens, num_tokens, dtype=torch.bool).tril()
 
 
-@require.inputs()
+@check_inputs()
 def padding_mask(lengths: Tensor | list[int], num_tokens: NonNegativeInt) -> Tensor:
     """Mark the real tokens of sentences that are padded on the right.
 
@@ -99,12 +115,12 @@ def padding_mask(lengths: Tensor | list[int], num_tokens: NonNegativeInt) -> Ten
     tensor([[ True, False, False],
             [ True,  True,  True]])
     """
-    lengths = require.integers("lengths", lengths)
-    require.in_range("lengths", lengths, 0, num_tokens)
+    lengths = to_int_tensor("lengths", lengths)
+    check_range("lengths", lengths, 0, num_tokens)
     return torch.arange(num_tokens, device=lengths.device) < lengths[:, None]
 
 
-@require.inputs("scores (..., S)")
+@check_inputs("scores (..., S)")
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Compute the softmax of the allowed positions along the last axis.
 
@@ -122,19 +138,19 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     if mask is None:
         weights = torch.softmax(scores, dim=-1)
     else:
-        require.mask("mask", mask, scores)
+        check_mask("mask", mask, scores)
         weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
         weights = weights.masked_fill(~mask, 0.0)
-    if require.is_readable(weights):
+    if can_read_values(weights):
         is_nan = weights.sum(dim=-1).isnan()  # (..., T), without another (T, S)
         if is_nan.any():
             if mask is not None:
                 scores = scores.masked_fill(~mask, float("-inf"))
-            require.finite("a finite largest score", scores.amax(dim=-1)[is_nan])
+            check_finite("a finite largest score", scores.amax(dim=-1)[is_nan])
     return weights
 
 
-@require.inputs("x (...)")
+@check_inputs("x (...)")
 def dropout(x: Tensor, p: Proportion) -> Tensor:
     """Zero each entry with probability `p` and scale the survivors by 1 / (1 - p).
 
@@ -155,7 +171,7 @@ def dropout(x: Tensor, p: Proportion) -> Tensor:
     return x * (torch.rand_like(x, dtype=dtype) >= p) / (1 - p)
 
 
-@require.inputs("query (..., T, d_k); key (..., S, d_k)")
+@check_inputs("query (..., T, d_k); key (..., S, d_k)")
 def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
     """Compare each query with each key: Q K^T / sqrt(d_k).
 
@@ -182,7 +198,7 @@ def products(query: Tensor, key: Tensor) -> Tensor:
         return query.to(dtype) @ key.to(dtype).mT
 
 
-@require.inputs("query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)")
+@check_inputs("query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)")
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -220,7 +236,7 @@ def scaled_dot_product_attention(
     return weights @ value, weights
 
 
-@require.inputs(
+@check_inputs(
     "x (..., T, D); W_query (D, d_k); encoded (..., S, D_2); W_key (D_2, d_k); "
     "W_value (D_2, d_v); source_mask: bool (..., S)"
 )
@@ -248,13 +264,13 @@ def cross_attention(
     if source_mask is not None:
         leading = torch.broadcast_shapes(x.shape[:-2], encoded.shape[:-2])
         shape = *leading, encoded.shape[-2]
-        require.broadcastable("source_mask", source_mask, shape)
+        check_broadcastable("source_mask", source_mask, shape)
         source_mask = source_mask[..., None, :]  # (..., 1, S)
     query, key, value = x @ W_query, encoded @ W_key, encoded @ W_value
     return scaled_dot_product_attention(query, key, value, source_mask)
 
 
-@require.inputs("query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)")
+@check_inputs("query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)")
 def online_softmax_attention(
     query: Tensor, key: Tensor, value: Tensor, slice_size: PositiveInt
 ) -> Tensor:
@@ -291,7 +307,7 @@ def online_softmax_attention(
         accumulator = accumulator * factor + exps @ values
         maximum = new_maximum
     if key.shape[-2]:
-        require.finite("a finite largest score", maximum)
+        check_finite("a finite largest score", maximum)
         accumulator = accumulator / denominator
     return accumulator.to(value.dtype)
 
@@ -301,8 +317,8 @@ def finite_maximum(maximum: Tensor) -> Tensor:
     return maximum.masked_fill(maximum == -torch.inf, 0.0)
 
 
-@require.inputs(
-    "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)", equal=True
+@check_inputs(
+    "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)", same_leading=True
 )
 def attend_with_cache(
     query: Tensor, key: Tensor, value: Tensor, cache: tuple[Tensor, Tensor] | None
@@ -322,7 +338,7 @@ def attend_with_cache(
     """
     if cache is not None:
         expected = "a cache of keys and values"
-        require.that(len(cache) == 2, expected, f"{len(cache)} of them")
+        raise_unless(len(cache) == 2, expected, f"{len(cache)} of them")
         key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
     T, S = query.shape[-2], key.shape[-2]
     positions = torch.arange(S, device=query.device)
@@ -345,7 +361,7 @@ class SelfAttention(nn.Module):
     Source: Vaswani et al. 2017, section 3.2, with one head and no output projection.
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(self, d_in: PositiveInt, d_out: PositiveInt, qkv_bias: bool = False):
         super().__init__()
         self.d_in = d_in
@@ -353,11 +369,11 @@ class SelfAttention(nn.Module):
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
 
-    @require.inputs()
+    @check_inputs()
     def forward(
         self, x: Tensor, need_weights: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
-        require.layer_input("x", x, self, "..., T")
+        check_layer_input("x", x, self, "..., T")
         query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
         options = self._mask_and_dropout(x.shape[-2])
         output, weights = scaled_dot_product_attention(query, key, value, *options)
@@ -382,7 +398,7 @@ class CausalAttention(ComputedBuffer, SelfAttention):
     Source: Vaswani et al. 2017, section 3.2.3.
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(
         self,
         d_in: PositiveInt,
@@ -400,12 +416,12 @@ class CausalAttention(ComputedBuffer, SelfAttention):
         return "mask", causal_mask(self.context_length)
 
     def _mask_and_dropout(self, num_tokens):
-        require.fits_context(num_tokens, self.context_length)
+        check_context_length(num_tokens, self.context_length)
         mask = self.mask[:num_tokens, :num_tokens]
         return mask, self.dropout_p if self.training else 0.0
 
 
-@require.inputs("x: any (..., T, D)")
+@check_inputs("x: any (..., T, D)")
 def split_heads(x: Tensor, num_heads: PositiveInt) -> Tensor:
     """Give each head its consecutive features: head h owns h*d_k ... (h+1)*d_k - 1.
 
@@ -416,12 +432,12 @@ def split_heads(x: Tensor, num_heads: PositiveInt) -> Tensor:
     tensor([[2, 3],
             [6, 7]])
     """
-    require.divisible(x.shape[-1], num_heads)
+    check_divisible(x.shape[-1], num_heads)
     heads = x.unflatten(-1, (num_heads, -1))  # (B, T, H, d_k)
     return heads.transpose(-3, -2)  # (B, H, T, d_k)
 
 
-@require.inputs("x: any (..., H, T, d_k)")
+@check_inputs("x: any (..., H, T, d_k)")
 def merge_heads(x: Tensor) -> Tensor:
     """Put the heads of each token side by side: the inverse of `split_heads`.
 
@@ -435,7 +451,7 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(-3, -2).flatten(-2)  # (B, T, H, d_k), then (B, T, H*d_k)
 
 
-@require.inputs("x: any (..., H_kv, T, d_k)")
+@check_inputs("x: any (..., H_kv, T, d_k)")
 def repeat_kv(x: Tensor, n_rep: PositiveInt) -> Tensor:
     """Repeat each key-value head for `n_rep` neighbouring query heads.
 
@@ -477,7 +493,7 @@ class MultiHeadAttention(nn.Module):
     together; shared heads: Ainslie et al. 2023; rotation: Su et al. 2021.
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(
         self,
         d_in: PositiveInt,
@@ -494,12 +510,12 @@ class MultiHeadAttention(nn.Module):
         rope_base: float = 10000.0,
     ):
         super().__init__()
-        require.divisible(d_out, num_heads)
+        check_divisible(d_out, num_heads)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         is_valid = num_heads % num_kv_heads == 0
         expected = "num_kv_heads to divide num_heads"
-        require.that(is_valid, expected, num_kv_heads, num_heads)
-        require.that(causal or window is None, "causal=True with a window", causal)
+        raise_unless(is_valid, expected, num_kv_heads, num_heads)
+        raise_unless(causal or window is None, "causal=True with a window", causal)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -515,10 +531,10 @@ class MultiHeadAttention(nn.Module):
         self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias)
         self.out_proj = nn.Linear(d_out, d_out)
         if rotary:
-            require.even("head width with rotary=True", self.head_dim)
+            check_even("head width with rotary=True", self.head_dim)
             self.rotate = Rotary(context_length, self.head_dim, rope_base)
 
-    @require.inputs()
+    @check_inputs()
     def forward(
         self,
         x: Tensor,
@@ -559,22 +575,22 @@ class MultiHeadAttention(nn.Module):
         num_cached = 0 if cache is None else len(cache)
         if context is not None and self.causal:
             received = "True (a mask goes to padding_mask=)"
-            require.refuse("causal=False in a layer that gets a context", received)
+            raise_value_error("causal=False in a layer that gets a context", received)
         expected = "causal=True in a layer that gets a cache, as from `generate`"
-        require.that(cache is None or self.causal, expected, self.causal)
+        raise_unless(cache is None or self.causal, expected, self.causal)
         if context is None:
-            num_keys = require.tokens("x", x, self, padding_mask, num_cached)
+            num_keys = check_tokens("x", x, self, padding_mask, num_cached)
             if self.causal or self.rotary:
-                require.fits_context(num_keys, self.context_length)
+                check_context_length(num_keys, self.context_length)
             return num_cached
-        require.layer_input("x", x, self)
-        require.tokens("context", context, self, padding_mask, num_cached=0)
+        check_layer_input("x", x, self)
+        check_tokens("context", context, self, padding_mask, num_cached=0)
         is_valid = len(context) == len(x)
-        require.that(is_valid, "a context for each sentence", context.shape, x.shape)
+        raise_unless(is_valid, "a context for each sentence", context.shape, x.shape)
         return num_cached
 
 
-@require.inputs(
+@check_inputs(
     "query (B, H, T, d_k); key (B, H_kv, S, d_k); value (B, H_kv, S, d_v); "
     "padding_mask: bool (B, S)"
 )
@@ -600,8 +616,8 @@ def attend_with_heads(
     """
     num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
     if 0 in (num_heads, num_kv_heads) or num_heads % num_kv_heads:
-        require.refuse("heads that num_kv_heads divides", num_heads, num_kv_heads)
-    require.that(causal or window is None, "causal=True with a window", causal)
+        raise_value_error("heads that num_kv_heads divides", num_heads, num_kv_heads)
+    raise_unless(causal or window is None, "causal=True with a window", causal)
     window = key.shape[2] if window is None else window
     is_square = query.shape[2] == key.shape[2] <= window
     if causal and is_square and padding_mask is None and not need_weights:
@@ -611,7 +627,7 @@ def attend_with_heads(
         attend = F.scaled_dot_product_attention
         return attend(query, key, value, dropout_p=dropout_p, **options), None
     if causal and query.shape[2] > key.shape[2]:  # early queries would see no key
-        require.refuse("a key for each causal query", query.shape, key.shape)
+        raise_value_error("a key for each causal query", query.shape, key.shape)
     mask = _combine_masks(query, key, padding_mask, causal, window)
     if num_heads != num_kv_heads:
         # Heads that share their keys become one head, which has all their queries.

@@ -4,8 +4,13 @@ import contextlib
 
 from torch import Tensor
 
-from utils import require
-from utils.require import NonNegativeInt
+from utils.validation import (
+    NonNegativeInt,
+    allocate,
+    check_inputs,
+    check_shapes,
+    raise_unless,
+)
 
 
 @contextlib.contextmanager
@@ -32,7 +37,7 @@ class KeyValueCache:
     them; to continue one text in two ways, take `copy.deepcopy`.
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(self, capacity: NonNegativeInt):
         self.capacity = capacity
         self.key = self.value = None
@@ -54,15 +59,13 @@ class KeyValueCache:
         returns: both (B, H_kv, S, d_k), the new ones last
         """
         expected = "key (B, H_kv, T, d_k); value (B, H_kv, T, d_v)"
-        known = require.shapes(expected, key, value, **self._known)
+        known = check_shapes(expected, key, value, **self._known)
         start, end = self.num_tokens, self.num_tokens + known.pop("T")
         expected = f"at most capacity = {self.capacity} tokens"
-        require.that(end <= self.capacity, expected, end)
+        raise_unless(end <= self.capacity, expected, end)
         if self.key is None:
             self.key, self.value = (
-                require.fits_memory(
-                    x.new_empty, *x.shape[:2], self.capacity, x.shape[-1]
-                )
+                allocate(x.new_empty, *x.shape[:2], self.capacity, x.shape[-1])
                 for x in (key, value)
             )
         self.key[:, :, start:end], self.value[:, :, start:end] = key, value

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from utils import require
+from utils.validation import check_finite, raise_unless
 
 # A tensor's name: perhaps the number of its block, then its layer and its kind.
 NAME = re.compile(
@@ -26,7 +26,7 @@ def read_json(path: str | Path) -> dict:
         content = json.loads(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} is damaged: expected JSON, got {error}") from error
-    require.that(isinstance(content, dict), "a dict", repr(content), where=path)
+    raise_unless(isinstance(content, dict), "a dict", repr(content), where=path)
     return content
 
 
@@ -44,7 +44,7 @@ def check_config(config: dict, path: str | Path, settings: dict[str, list | type
         else:
             is_allowed = type(value) in (int, allowed) and 0 < value < math.inf
             expected = f"type {allowed.__name__} above 0"
-        require.that(is_allowed, f"{name} of {expected}", repr(value), where=path)
+        raise_unless(is_allowed, f"{name} of {expected}", repr(value), where=path)
 
 
 def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, Tensor]:
@@ -66,7 +66,7 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
             raise ValueError(f"{folder}: expected no tensor {name}")
         dtype = tensor.get_dtype()
         is_float = dtype in ("F64", "F32", "F16", "BF16")
-        require.that(is_float, f"{name} to be float", dtype, where=folder)
+        raise_unless(is_float, f"{name} to be float", dtype, where=folder)
         block, layer, kind = match.groups()
         prefix, names = f"blocks.{block}." if block else "", layers[layer]
         for our_name, chunk in zip(names, tensor[:].float().chunk(len(names), dim=-1)):
@@ -93,7 +93,7 @@ def _open_tensors(folder):
         is_map = isinstance(names, dict)
         is_map = is_map and all(name == Path(str(name)).name for name in names.values())
         expected = "weight_map as a dict from tensors to files beside it"
-        require.that(is_map, expected, f"{names!r:.80}", where=index)
+        raise_unless(is_map, expected, f"{names!r:.80}", where=index)
         files = sorted({*names.values()})
     tensors = {}
     for file in files:
@@ -113,36 +113,36 @@ def assign_weights(
 
     tied: whether its output head is its token embedding: a file may have one or both
 
-    Raises ValueError as `check_shapes` does, for a number that isn't finite, and if the
-    two differ in spite of `tied`.
+    Raises ValueError as `check_weight_shapes` does, for a number that isn't finite, and
+    if the two differ in spite of `tied`.
     """
     names = "embedding.token_embedding.weight", "output.weight"
     tables = [weights[name] for name in names if name in weights]
     if tied and tables:
         expected = "lm_head.weight to be the token embedding"
         is_same = tables[0].equal(tables[-1])
-        require.that(is_same, expected, "other numbers", where=path)
+        raise_unless(is_same, expected, "other numbers", where=path)
         weights |= dict.fromkeys(names, tables[0])
-    check_shapes(model, weights, path)
+    check_weight_shapes(model, weights, path)
     for name, weight in weights.items():
-        require.finite(f"finite numbers as {name} in {path}", weight)
+        check_finite(f"finite numbers as {name} in {path}", weight)
     model.load_state_dict(weights, assign=True)
     if tied:
         model.output.weight = model.embedding.token_embedding.weight
 
 
-def check_shapes(model: nn.Module, weights: dict[str, Tensor], path: str | Path):
+def check_weight_shapes(model: nn.Module, weights: dict[str, Tensor], path: str | Path):
     """Raise ValueError if a weight is missing, unknown, or of another shape."""
     expected, received = (
         {f"{name} of shape": tuple(weight.shape) for name, weight in tensors.items()}
         for tensors in (model.state_dict(), weights)
     )
-    require_equal(expected, received, path)
+    check_equal(expected, received, path)
 
 
-def require_equal(expected: dict, received: dict, path: str | Path):
+def check_equal(expected: dict, received: dict, path: str | Path):
     """Raise ValueError for the first name that doesn't have the expected value."""
     for name in expected | received:
         pair = expected.get(name, "none"), received.get(name, "none")
         is_same, where = pair[0] == pair[1], f"{path} has the weights of another model"
-        require.that(is_same, f"{name} {pair[0]}", pair[1], where=where)
+        raise_unless(is_same, f"{name} {pair[0]}", pair[1], where=where)

@@ -5,9 +5,14 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from utils import require
 from utils.files import DATA
-from utils.require import PositiveInt
+from utils.validation import (
+    PositiveInt,
+    check_inputs,
+    check_range,
+    raise_unless,
+    to_int_tensor,
+)
 
 # The first sentence of article 1, as published by the United Nations.
 HUMAN_RIGHTS = {
@@ -25,7 +30,7 @@ def load_text() -> str:
     return (DATA / "story.txt").read_text(encoding="utf-8")
 
 
-@require.inputs()
+@check_inputs()
 def sliding_windows(
     ids: Sequence[int] | Tensor, context_length: PositiveInt, stride: PositiveInt
 ) -> tuple[Tensor, Tensor]:
@@ -41,9 +46,9 @@ def sliding_windows(
             [7, 8]]), tensor([[6, 7],
             [8, 9]]))
     """
-    ids = require.integers("token ids", ids)
+    ids = to_int_tensor("token ids", ids)
     expected = f"more than context_length = {context_length} token ids"
-    require.that(len(ids) > context_length, expected, len(ids))
-    require.in_range("token ids", ids, 0, math.inf)
+    raise_unless(len(ids) > context_length, expected, len(ids))
+    check_range("token ids", ids, 0, math.inf)
     windows = ids.unfold(0, context_length + 1, stride)  # (N, context_length + 1)
     return windows[:, :-1].clone(), windows[:, 1:].clone()

@@ -10,13 +10,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils import require
 from utils.attention import merge_heads, split_heads
-from utils.require import NonNegativeInt, PositiveInt, Proportion
+from utils.validation import (
+    NonNegativeInt,
+    PositiveInt,
+    Proportion,
+    check_context_length,
+    check_divisible,
+    check_finite,
+    check_inputs,
+    check_range,
+    check_shapes,
+    check_tokens,
+    raise_unless,
+)
 
 
-@require.inputs(
-    "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)", equal=True
+@check_inputs(
+    "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v)", same_leading=True
 )
 def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Add each key and value to a matrix, and read outputs only from the matrix.
@@ -41,7 +52,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return torch.stack(outputs, dim=-2)
 
 
-@require.inputs()
+@check_inputs()
 def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tensor:
     """Write into a matrix the difference to what it already returns for each key.
 
@@ -62,10 +73,10 @@ def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tenso
     return gated_delta_rule(query, key, value, beta, torch.ones_like(beta))
 
 
-@require.inputs(
+@check_inputs(
     "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v); beta (..., T); "
     "gate (..., T)",
-    equal=True,
+    same_leading=True,
 )
 def gated_delta_rule(
     query: Tensor, key: Tensor, value: Tensor, beta: Tensor, gate: Tensor
@@ -86,8 +97,8 @@ def gated_delta_rule(
 
     Source: Yang et al. 2025, *Gated Delta Networks*, equation 10.
     """
-    require.in_range("beta", beta, 0, 1)
-    require.in_range("gate", gate, 0, 1)
+    check_range("beta", beta, 0, 1)
+    check_range("gate", gate, 0, 1)
     state, outputs, dtype = _empty_state(key, value), [], value.dtype
     inputs = (t.to(state.dtype) for t in (query, key, value, beta, gate))
     query, key, value, beta, gate = inputs
@@ -100,10 +111,10 @@ def gated_delta_rule(
     return torch.stack(outputs, dim=-2).to(dtype)
 
 
-@require.inputs(
+@check_inputs(
     "query (..., T, d_k); key (..., T, d_k); value (..., T, d_v); beta (..., T); "
     "log_gate (..., T)",
-    equal=True,
+    same_leading=True,
 )
 def attend_in_chunks(
     query: Tensor,
@@ -132,13 +143,13 @@ def attend_in_chunks(
     section 3.2.
     """
     log_gate = torch.zeros_like(beta) if log_gate is None else log_gate
-    require.in_range("beta", beta, 0, 1)
-    require.in_range("log_gate", log_gate, -math.inf, 0)
+    check_range("beta", beta, 0, 1)
+    check_range("log_gate", log_gate, -math.inf, 0)
     empty, outputs = _empty_state(key, value), []
     state = empty if state is None else state
-    sizes = require.shapes("a new state (..., d_k, d_v)", empty, equal=True)
-    require.shapes("state (..., d_k, d_v)", state, equal=True, **sizes)
-    require.finite("a finite state", state)
+    sizes = check_shapes("a new state (..., d_k, d_v)", empty, same_leading=True)
+    check_shapes("state (..., d_k, d_v)", state, same_leading=True, **sizes)
+    check_finite("a finite state", state)
     gates = beta[..., None], log_gate[..., None]
     inputs = [t.to(empty.dtype) for t in (query, key, value, *gates)]
     for chunk in zip(*(t.split(chunk_size, dim=-2) for t in inputs)):
@@ -208,7 +219,7 @@ class DeltaAttention(nn.Module):
     weights in the norm, and a gate on the output.
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(
         self,
         d_in: PositiveInt,
@@ -220,7 +231,7 @@ class DeltaAttention(nn.Module):
         gate: bool = False,
     ):
         super().__init__()
-        require.divisible(d_out, num_heads)
+        check_divisible(d_out, num_heads)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -235,7 +246,7 @@ class DeltaAttention(nn.Module):
         self.gate_bias = nn.Parameter(torch.full((num_heads,), 4.0)) if gate else None
         self.out_proj = nn.Linear(d_out, d_out)
 
-    @require.inputs()
+    @check_inputs()
     def forward(
         self,
         x: Tensor,
@@ -243,8 +254,8 @@ class DeltaAttention(nn.Module):
         cache: DeltaState | None = None,
     ) -> Tensor:
         num_cached = 0 if cache is None else len(cache)
-        num_tokens = require.tokens("x", x, self, padding_mask, num_cached)
-        require.fits_context(num_tokens, self.context_length)
+        num_tokens = check_tokens("x", x, self, padding_mask, num_cached)
+        check_context_length(num_tokens, self.context_length)
         if x.shape[1] == 0:
             return self.W_value(x)  # (B, 0, d_out)
         projected = self.W_query(x), self.W_key(x), self.W_value(x)
@@ -277,7 +288,7 @@ class DeltaAttention(nn.Module):
 
 def _empty_state(key, value):
     """Return zeros (..., d_k, d_v), in float32 or wider: 16 bits are few for sums."""
-    require.that(key.shape[-2] > 0, "one token or more", key.shape)
+    raise_unless(key.shape[-2] > 0, "one token or more", key.shape)
     product = key[..., 0, :, None] * value[..., 0, None, :]
     dtype = torch.promote_types(value.dtype, torch.float32)
     return torch.zeros_like(product, dtype=dtype)

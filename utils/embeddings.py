@@ -9,11 +9,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils import require
-from utils.require import NonNegativeInt, PositiveFloat, PositiveInt
+from utils.validation import (
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    check_broadcastable,
+    check_context_length,
+    check_even,
+    check_finite,
+    check_inputs,
+    check_range,
+    check_shapes,
+    check_token_ids,
+    raise_unless,
+)
 
 
-@require.inputs("table: any (V, D)")
+@check_inputs("table: any (V, D)")
 def embed(ids: Tensor, table: Tensor) -> Tensor:
     """Look up embeddings: what the product of one-hot rows with the table gives.
 
@@ -25,11 +37,11 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
     tensor([[5., 6.],
             [1., 2.]])
     """
-    require.token_ids(ids, len(table))
+    check_token_ids(ids, len(table))
     return F.embedding(ids, table)
 
 
-@require.inputs()
+@check_inputs()
 def sinusoidal_positions(num_positions: PositiveInt, d_model: int) -> Tensor:
     """Give each position a fixed vector of sines and cosines.
 
@@ -44,7 +56,7 @@ def sinusoidal_positions(num_positions: PositiveInt, d_model: int) -> Tensor:
 
     Source: Vaswani et al. 2017, section 3.5.
     """
-    require.even("d_model", d_model)
+    check_even("d_model", d_model)
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
     positions = torch.arange(num_positions)
     angles = positions[:, None] / 10000 ** (even / d_model)  # (T, D / 2)
@@ -52,7 +64,7 @@ def sinusoidal_positions(num_positions: PositiveInt, d_model: int) -> Tensor:
     return table.flatten(-2).to(torch.get_default_dtype())  # (T, D)
 
 
-@require.inputs("images: any (B, C, height, width)")
+@check_inputs("images: any (B, C, height, width)")
 def patchify(images: Tensor, patch_size: PositiveInt) -> Tensor:
     """Cut images into square patches, one token each.
 
@@ -70,7 +82,7 @@ def patchify(images: Tensor, patch_size: PositiveInt) -> Tensor:
     B, C, height, width = images.shape
     p = patch_size
     is_whole = height % p == width % p == 0
-    require.that(is_whole, f"sides that {p} divides", height, width)
+    raise_unless(is_whole, f"sides that {p} divides", height, width)
     x = images.reshape(B, C, height // p, p, width // p, p)
     x = x.permute(0, 2, 4, 1, 3, 5)  # (B, rows, columns, C, p, p)
     return x.reshape(B, (height // p) * (width // p), C * p * p)
@@ -91,7 +103,7 @@ class TokenAndPositionEmbedding(nn.Module):
     Source: Radford et al. 2018, section 3.1.
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(
         self,
         vocab_size: PositiveInt,
@@ -104,19 +116,19 @@ class TokenAndPositionEmbedding(nn.Module):
         if context_length is not None:
             self.position_embedding = nn.Embedding(context_length, d_model)
 
-    @require.inputs("token_ids: any (..., T)")
+    @check_inputs("token_ids: any (..., T)")
     def forward(self, token_ids: Tensor, start: NonNegativeInt = 0) -> Tensor:
         num_embeddings = self.token_embedding.num_embeddings
-        require.token_ids(token_ids, num_embeddings)
+        check_token_ids(token_ids, num_embeddings)
         if self.position_embedding is None:
             return self.token_embedding(token_ids)
         end = start + token_ids.shape[-1]
-        require.fits_context(end, self.position_embedding.num_embeddings)
+        check_context_length(end, self.position_embedding.num_embeddings)
         positions = torch.arange(start, end, device=token_ids.device)
         return self.token_embedding(token_ids) + self.position_embedding(positions)
 
 
-@require.inputs("x (..., T, d_k); positions: any (...)")
+@check_inputs("x (..., T, d_k); positions: any (...)")
 def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     """Rotate pairs of neighbouring features by angles that grow with the position.
 
@@ -132,12 +144,12 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
 
     Source: Su et al. 2021, section 3.2. Many models pair feature i with i + d_k/2.
     """
-    require.broadcastable("positions", positions, x.shape[:-1])
-    require.even("width of x", x.shape[-1])
+    check_broadcastable("positions", positions, x.shape[:-1])
+    check_even("width of x", x.shape[-1])
     return rotate_pairs(x, *rotary_tables(positions, x.shape[-1], base))
 
 
-@require.inputs()
+@check_inputs()
 def rotary_tables(
     positions: Tensor,
     width: int,
@@ -151,22 +163,22 @@ def rotary_tables(
     rescale: function that changes the frequencies (d_k / 2,), in radians per token
     returns: cosines and sines, (..., T, d_k / 2) each, in float32 or wider
     """
-    require.even("width", width)
+    check_even("width", width)
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
     # In float32 the positions 2^24 and 2^24 + 1 would be the same.
     even = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)  # 2p
     periods = base ** (even / width)  # (d_k / 2,), in tokens per radian
     if rescale is not None:
         speeds = rescale(1 / periods)
-        require.shapes("frequencies (half_width)", speeds, half_width=len(even))
-        require.finite("finite frequencies", speeds)
+        check_shapes("frequencies (half_width)", speeds, half_width=len(even))
+        check_finite("finite frequencies", speeds)
         periods = 1 / speeds
     angles = positions[..., None].double() / periods  # (..., T, d_k / 2)
-    require.in_range("angles", angles, -(2**53), 2**53)  # larger ones have no fraction
+    check_range("angles", angles, -(2**53), 2**53)  # larger ones have no fraction
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
-@require.inputs("x (..., d_k); cos: any (..., half); sin: any (..., half)")
+@check_inputs("x (..., d_k); cos: any (..., half); sin: any (..., half)")
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair of neighbouring features, counter-clockwise.
 
@@ -175,7 +187,7 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     returns: (..., T, d_k)
     """
     is_valid = x.shape[-1] == 2 * cos.shape[-1]
-    require.that(is_valid, "two features for each cosine", x.shape, cos.shape)
+    raise_unless(is_valid, "two features for each cosine", x.shape, cos.shape)
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
     rotated = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)
@@ -213,7 +225,7 @@ class Rotary(ComputedBuffer):
     returns: (..., T, d_k)
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(
         self,
         num_positions: PositiveInt,
@@ -229,14 +241,14 @@ class Rotary(ComputedBuffer):
         tables = rotary_tables(torch.arange(self.num_positions), *self.options)
         return "tables", torch.stack(tables)
 
-    @require.inputs("x (..., T, d_k)")
+    @check_inputs("x (..., T, d_k)")
     def forward(self, x: Tensor, start: NonNegativeInt) -> Tensor:
         end = start + x.shape[-2]
-        require.fits_context(end, self.num_positions, "num_positions")
+        check_context_length(end, self.num_positions, "num_positions")
         return rotate_pairs(x, *self.tables[:, start:end])
 
 
-@require.inputs()
+@check_inputs()
 def alibi_bias(num_heads: PositiveInt, num_tokens: NonNegativeInt) -> Tensor:
     """Give each head a penalty that grows with the distance to an earlier token.
 

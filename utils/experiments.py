@@ -6,9 +6,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from utils import require
 from utils.model import mean_loss
-from utils.require import NonNegativeInt
+from utils.validation import (
+    NonNegativeInt,
+    check_inputs,
+    check_logits,
+    check_targets,
+    raise_unless,
+)
 
 LEFT_OUT = -100  # instead of an answer, as in PyTorch
 
@@ -23,7 +28,7 @@ def answer_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
 
 def _inputs_and_answers(batch):
-    require.that(len(batch) > 1, "inputs and answers", f"{len(batch)} parts")
+    raise_unless(len(batch) > 1, "inputs and answers", f"{len(batch)} parts")
     return batch[:-1], batch[-1]
 
 
@@ -36,12 +41,12 @@ def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     """
     inputs, answers = _inputs_and_answers(batch)
     logits = model(*inputs)
-    require.targets(logits, answers, LEFT_OUT)
+    check_targets(logits, answers, LEFT_OUT)
     return logits.argmax(dim=-1) == answers
 
 
 @torch.no_grad()
-@require.inputs()
+@check_inputs()
 def leak_test(layer: nn.Module, x: Tensor) -> float:
     """Return the largest change of an output when all later tokens are cut off.
 
@@ -54,9 +59,9 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
     that is random then, too, as with `F.dropout`, is refused.
     """
     is_valid = x.dim() > 1 and x.shape[1] > 1 and x.numel() > 0
-    require.that(is_valid, "x of two tokens or more", x.shape)
+    raise_unless(is_valid, "x of two tokens or more", x.shape)
     differ = (x != x[:, :1]).any()  # equal ones have the same mean
-    require.that(differ, "x with tokens that differ, or no leak shows", "equal ones")
+    raise_unless(differ, "x with tokens that differ, or no leak shows", "equal ones")
     layer, largest = copy.deepcopy(layer), torch.tensor(0.0)  # buffers change
     for mode in (True, False):
         layer.train(mode)
@@ -66,14 +71,14 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
         outputs, repeated = layer(x), layer(x)
         is_same = torch.allclose(outputs, repeated, equal_nan=True)
         expected = "a layer that is random only in nn.Dropout, not in F.dropout"
-        require.that(is_same, expected, "two outputs for the same x")
+        raise_unless(is_same, expected, "two outputs for the same x")
         for t in range(1, x.shape[1]):
             change = (layer(x[:, :t]) - outputs[:, :t]).abs().max()
             largest = torch.maximum(largest, change)  # max() would lose NaN
     return largest.item()
 
 
-@require.inputs()
+@check_inputs()
 def greedy_translate(
     next_logits: Callable,
     start_id: NonNegativeInt,
@@ -91,8 +96,8 @@ def greedy_translate(
     ids = []
     while len(ids) < max_length:
         logits = next_logits([start_id, *ids])
-        require.logits(logits)
-        require.that(logits.dim() == 1, "logits (V,)", logits.shape)
+        check_logits(logits)
+        raise_unless(logits.dim() == 1, "logits (V,)", logits.shape)
         best = logits.argmax().item()
         if best == end_id:
             break

@@ -7,7 +7,6 @@ of a head, d_c width of a latent, d_rot width of the rotated part.
 import torch
 from torch import Tensor, nn
 
-from utils import require
 from utils.attention import (
     MultiHeadAttention,
     attend_with_heads,
@@ -18,10 +17,19 @@ from utils.attention import (
 )
 from utils.cache import KeyValueCache, restore_on_error
 from utils.embeddings import Rotary
-from utils.require import NonNegativeInt, PositiveInt, Proportion
+from utils.validation import (
+    NonNegativeInt,
+    PositiveInt,
+    Proportion,
+    check_context_length,
+    check_divisible,
+    check_even,
+    check_inputs,
+    check_tokens,
+)
 
 
-@require.inputs("latent (B, S, d_c); W_uk (H, d_c, d_k); W_uv (H, d_c, d_v)")
+@check_inputs("latent (B, S, d_c); W_uk (H, d_c, d_k); W_uv (H, d_c, d_v)")
 def latent_keys_values(
     latent: Tensor, W_uk: Tensor, W_uv: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -41,7 +49,7 @@ def latent_keys_values(
     return latent @ W_uk, latent @ W_uv
 
 
-@require.inputs("query (B, H, T, d_k); latent (B, S, d_c); W_uk (H, d_c, d_k)")
+@check_inputs("query (B, H, T, d_k); latent (B, S, d_c); W_uk (H, d_c, d_k)")
 def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     """Compare queries with the latents themselves, without computing keys.
 
@@ -61,7 +69,7 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     return products(products(query, W_uk), latent[:, None])
 
 
-@require.inputs(
+@check_inputs(
     "query (B, H, T, d_k); rotated_query (B, H, T, d_rot); latent (B, S, d_c); "
     "rotated_key (B, S, d_rot); W_uk (H, d_c, d_k); W_uv (H, d_c, d_v)"
 )
@@ -124,7 +132,7 @@ class LatentAttention(nn.Module):
     not rotated.
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(
         self,
         d_in: PositiveInt,
@@ -139,14 +147,14 @@ class LatentAttention(nn.Module):
         rope_base: float = 10000.0,
     ):
         super().__init__()
-        require.divisible(d_out, num_heads)
+        check_divisible(d_out, num_heads)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
         self.head_dim = head_dim = d_out // num_heads
         self.latent_dim = 4 * head_dim if latent_dim is None else latent_dim
         rotary_dim = max(2, head_dim // 4 * 2) if rotary_dim is None else rotary_dim
-        require.even("rotary_dim", rotary_dim)
+        check_even("rotary_dim", rotary_dim)
         self.rotary_dim = rotary_dim if rotary else 0
         self.dropout_p = dropout
         d_query = num_heads * (head_dim + self.rotary_dim)
@@ -161,7 +169,7 @@ class LatentAttention(nn.Module):
             self.rotate = Rotary(context_length, self.rotary_dim, rope_base)
             self.W_rotary = nn.Linear(d_in, self.rotary_dim, bias=False)
 
-    @require.inputs()
+    @check_inputs()
     def forward(
         self,
         x: Tensor,
@@ -171,8 +179,8 @@ class LatentAttention(nn.Module):
         absorbed: bool | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         start = 0 if cache is None else len(cache)
-        num_tokens = require.tokens("x", x, self, padding_mask, start)
-        require.fits_context(num_tokens, self.context_length)
+        num_tokens = check_tokens("x", x, self, padding_mask, start)
+        check_context_length(num_tokens, self.context_length)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, d_k + d_rot)
         query, rotated_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
         latent = self.W_latent(x)  # (B, T, d_c), in 16 bits under autocast

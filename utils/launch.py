@@ -15,11 +15,10 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing import start_processes
 
-from utils import require
-from utils.require import PositiveInt
+from utils.validation import PositiveInt, check_inputs
 
 
-@require.inputs()
+@check_inputs()
 def in_processes(count: PositiveInt, function: Callable, *inputs) -> list:
     """Call a function in several processes; return what each of them returns.
 

@@ -10,11 +10,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils import require
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import Rotary
 from utils.model import GPT
-from utils.require import NonNegativeFloat, PositiveFloat, PositiveInt
+from utils.validation import (
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    check_inputs,
+    check_path,
+    check_shapes,
+    raise_unless,
+)
 
 
 class SwiGLU(nn.Module):
@@ -34,7 +41,7 @@ class SwiGLU(nn.Module):
     Source: Shazeer 2020, section 2.
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(self, d_model: PositiveInt, d_inner: PositiveInt | None = None):
         super().__init__()
         d_inner = 8 * d_model // 3 if d_inner is None else d_inner
@@ -44,7 +51,7 @@ class SwiGLU(nn.Module):
         self.down = nn.Linear(d_inner, d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        require.shapes("x (..., D)", x, D=self.d_model)
+        check_shapes("x (..., D)", x, D=self.d_model)
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
@@ -64,7 +71,7 @@ class Llama(GPT):
     `transformers`.
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(
         self,
         vocab_size: int,
@@ -79,7 +86,7 @@ class Llama(GPT):
         **options,
     ):
         is_free, received = "positions" not in options, options.get("positions")
-        require.that(is_free, "no positions, for a Llama's are rotary", repr(received))
+        raise_unless(is_free, "no positions, for a Llama's are rotary", repr(received))
         sizes = vocab_size, context_length, d_model, num_heads, num_layers
         super().__init__(*sizes, positions="rotary", **options)
         for block in self.blocks:
@@ -146,7 +153,7 @@ LAYERS = {  # names of layers, and ours
 }
 
 
-@require.inputs("weight: any (H * d_k, D)")
+@check_inputs("weight: any (H * d_k, D)")
 def from_halves(weight: Tensor, num_heads: PositiveInt) -> Tensor:
     """Reorder the rows of queries or keys, so that rotated pairs are neighbours.
 
@@ -163,12 +170,12 @@ def from_halves(weight: Tensor, num_heads: PositiveInt) -> Tensor:
     """
     is_valid = len(weight) % (2 * num_heads) == 0
     received = f"{len(weight)} rows", num_heads
-    require.that(is_valid, "rows in pairs for each head", *received)
+    raise_unless(is_valid, "rows in pairs for each head", *received)
     pairs = weight.unflatten(0, (num_heads, 2, -1))  # (H, half, d_k / 2, D)
     return pairs.transpose(1, 2).flatten(0, 2)  # (H * d_k, D)
 
 
-@require.inputs("frequencies (half)")
+@check_inputs("frequencies (half)")
 def llama3_frequencies(
     frequencies: Tensor,
     factor: PositiveFloat,
@@ -190,7 +197,7 @@ def llama3_frequencies(
     """
     low, high = low_freq_factor, high_freq_factor
     length = original_max_position_embeddings
-    require.that(low < high, "low_freq_factor below high_freq_factor", low, high)
+    raise_unless(low < high, "low_freq_factor below high_freq_factor", low, high)
     rotations = length * frequencies / (2 * torch.pi)
     fraction = ((rotations - low) / (high - low)).clamp(0, 1)
     return frequencies * (fraction + (1 - fraction) / factor)
@@ -212,7 +219,7 @@ def load_llama(folder: str | Path) -> Llama:
 
     Source: Touvron et al. 2023; the files' format: `transformers`, LlamaForCausalLM.
     """
-    require.path("folder", folder)
+    check_path("folder", folder)
     config = _read_config(Path(folder, "config.json"))
     tied = config["tie_word_embeddings"]
     with torch.device("meta"):  # only shapes
@@ -247,7 +254,7 @@ def _read_config(path):
     # `transformers` writes rope_parameters since version 5, before it rope_scaling.
     rope = settings.get("rope_scaling") or settings.get("rope_parameters") or {}
     is_dict = isinstance(rope, dict)
-    require.that(is_dict, "rope_scaling as a dict", repr(rope), where=path)
+    raise_unless(is_dict, "rope_scaling as a dict", repr(rope), where=path)
     given = settings | {"rope_type": rope.get("type")} | rope
     given = {name: value for name, value in given.items() if value is not None}
     config = DEFAULTS | given

@@ -10,12 +10,26 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from utils import require
 from utils.attention import MultiHeadAttention
 from utils.cache import restore_on_error
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import TokenAndPositionEmbedding
-from utils.require import NonNegativeInt, PositiveFloat, PositiveInt, Proportion
+from utils.validation import (
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Proportion,
+    check_inputs,
+    check_logits,
+    check_number,
+    check_path,
+    check_shapes,
+    check_targets,
+    check_token_ids,
+    is_int,
+    raise_unless,
+    raise_value_error,
+)
 
 
 class TransformerBlock(nn.Module):
@@ -34,7 +48,7 @@ class TransformerBlock(nn.Module):
     al. 2020.
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(
         self, attention: nn.Module, feed_forward: nn.Module, d_model: PositiveInt
     ):
@@ -49,7 +63,7 @@ class TransformerBlock(nn.Module):
         return x + self.feed_forward(self.norm2(x))
 
 
-@require.inputs()
+@check_inputs()
 def feed_forward(d_model: PositiveInt) -> nn.Sequential:
     """Build the two layers that process each token alone, four times as wide inside.
 
@@ -114,7 +128,7 @@ class GPT(nn.Module):
     layers that add to the residual stream. Embeddings and residuals have no dropout.
     """
 
-    @require.inputs()
+    @check_inputs()
     def __init__(
         self,
         vocab_size: int,
@@ -129,16 +143,16 @@ class GPT(nn.Module):
     ):
         super().__init__()
         is_known, expected = positions in POSITIONS, f"positions from {POSITIONS}"
-        require.that(is_known, expected, repr(positions))
+        raise_unless(is_known, expected, repr(positions))
         is_list = isinstance(attention, list | tuple)
         layers = attention if is_list else [attention] * num_layers
         expected = f"attention for each of {num_layers} blocks"
-        require.that(len(layers) == num_layers, expected, len(layers))
+        raise_unless(len(layers) == num_layers, expected, len(layers))
         causal, is_rotary = options.get("causal", True), positions == "rotary"
-        require.that(causal, "causal=True, because a GPT predicts later tokens", causal)
+        raise_unless(causal, "causal=True, because a GPT predicts later tokens", causal)
         rotary = options.get("rotary", is_rotary)
         expected = f"rotary={is_rotary} with positions={positions!r}"
-        require.that(rotary is is_rotary, expected, repr(rotary))
+        raise_unless(rotary is is_rotary, expected, repr(rotary))
         options |= {"rotary": True} if is_rotary else {}
         self.context_length = context_length
         length = context_length if positions == "learned" else None
@@ -160,12 +174,12 @@ class GPT(nn.Module):
         self.apply(_init_weights)
         for block in self.blocks:  # smaller, because all of them add to one stream
             is_valid = hasattr(block.attention, "out_proj")
-            require.that(is_valid, "attention with an `out_proj`", block.attention)
+            raise_unless(is_valid, "attention with an `out_proj`", block.attention)
             for layer in (block.attention.out_proj, block.feed_forward[-1]):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
     def forward(self, token_ids: Tensor, caches: list | None = None) -> Tensor:
-        require.shapes("token ids: any (B, T)", token_ids)
+        check_shapes("token ids: any (B, T)", token_ids)
         num_cached = self._count_cached(caches)
         caches = [None] * len(self.blocks) if caches is None else caches
         embedding = partial(self.embedding, start=num_cached)
@@ -179,13 +193,13 @@ class GPT(nn.Module):
             return 0
         is_valid = isinstance(caches, list | tuple)
         is_valid = is_valid and all(hasattr(cache, "num_tokens") for cache in caches)
-        require.that(is_valid, "caches as `new_caches` returns them", caches)
+        raise_unless(is_valid, "caches as `new_caches` returns them", caches)
         lengths = [len(cache) for cache in caches]
         num_different = len({id(cache) for cache in caches})
         if not len(self.blocks) == len(caches) == num_different or len({*lengths}) > 1:
             expected = f"a cache of its own for each of {len(self.blocks)} blocks, all"
             received = f"{num_different} with lengths {lengths}"
-            require.refuse(f"{expected} of one length", received)
+            raise_value_error(f"{expected} of one length", received)
         return lengths[0] if lengths else 0
 
     def new_caches(self, num_tokens: int) -> list:
@@ -245,7 +259,7 @@ def load_gpt2(folder: str | Path) -> GPT:
 
     Source: Radford et al. 2019; the files' format: `transformers`, GPT2LMHeadModel.
     """
-    require.path("folder", folder)
+    check_path("folder", folder)
     path = Path(folder, "config.json")
     config = {"layer_norm_epsilon": 1e-5} | read_json(path)
     check_config(config, path, GPT2_SETTINGS | dict.fromkeys(GPT2_SIZES, int))
@@ -281,7 +295,7 @@ def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> T
     left_out: a number instead of an id, where a row of logits doesn't count; on the CPU
         at least one has to count, and none may be NaN or -inf alone
     """
-    require.targets(logits, targets, left_out)
+    check_targets(logits, targets, left_out)
     ignored = -100 if left_out is None else left_out  # which is no id
     logits, targets = logits.reshape(-1, logits.shape[-1]), targets.flatten().long()
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # for the sum
@@ -301,8 +315,8 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
 
     Source: Holtzman et al. 2020, section 3.1 (nucleus sampling).
     """
-    require.number("p", p, high=1, above_zero=True)
-    require.logits(logits)
+    check_number("p", p, maximum=1, above_zero=True)
+    check_logits(logits)
     dtype = torch.promote_types(logits.dtype, torch.float32)  # for sums, 16 bits round
     probs, order = torch.softmax(logits, -1, dtype).sort(dim=-1, descending=True)
     # Of likelier tokens; below 0 for the likeliest, because a small p may round to 0.
@@ -313,7 +327,7 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
     return torch.zeros_like(probs).scatter(-1, order, probs)
 
 
-@require.inputs()
+@check_inputs()
 def next_token_probs(
     logits: Tensor,
     temperature: PositiveFloat = 1.0,
@@ -334,12 +348,12 @@ def next_token_probs(
 
     Source: top-k as in Fan et al. 2018, section 5.
     """
-    require.logits(logits)
+    check_logits(logits)
     # Below the maximum, a small temperature leads to -inf, and not to inf - inf = NaN.
     largest = logits.amax(dim=-1, keepdim=True)
     if top_k is not None:
         V = logits.shape[-1]
-        require.that(top_k <= V, f"top_k from 1 to {V}", top_k)
+        raise_unless(top_k <= V, f"top_k from 1 to {V}", top_k)
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
     dtype = torch.promote_types(logits.dtype, torch.float32)
@@ -368,7 +382,7 @@ KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBacken
 
 
 @torch.no_grad()
-@require.inputs()
+@check_inputs()
 def generate(
     model: nn.Module,
     token_ids: Tensor,
@@ -395,13 +409,13 @@ def generate(
     torch.Size([1, 5])
     """
     V = model.output.out_features
-    require.token_ids(token_ids, V)
+    check_token_ids(token_ids, V)
     is_valid = token_ids.dim() == 2 and token_ids.shape[-1] > 0
-    require.that(is_valid, "token ids (B, T), one or more each", token_ids.shape)
+    raise_unless(is_valid, "token ids (B, T), one or more each", token_ids.shape)
     next_token_probs(torch.zeros(V), temperature, top_k, top_p)  # checks the options
     if end_id is not None:
-        is_valid = require.is_whole(end_id) and 0 <= end_id < V
-        require.that(is_valid, f"end_id below {V}", repr(end_id))
+        is_valid = is_int(end_id) and 0 <= end_id < V
+        raise_unless(is_valid, f"end_id below {V}", repr(end_id))
     token_ids = token_ids.clone()  # with num_tokens=0 a text of its own, too
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None

@@ -17,9 +17,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from utils import require
 from utils.attention import finite_maximum, scaled_scores
-from utils.require import NonNegativeInt, PositiveInt
+from utils.validation import (
+    NonNegativeInt,
+    PositiveInt,
+    check_finite,
+    check_inputs,
+    check_mask,
+    raise_unless,
+)
 
 
 @contextlib.contextmanager
@@ -51,7 +57,7 @@ def has_own_gpu() -> bool:
     return torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 
 
-@require.inputs("query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)")
+@check_inputs("query (..., T, d_k); key (..., S, d_k); value (..., S, d_v)")
 def partial_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -71,19 +77,20 @@ def partial_attention(
     """
     scores = scaled_scores(query, key)  # (..., T, S)
     if mask is not None:
-        require.mask("mask", mask, scores)
+        check_mask("mask", mask, scores)
         scores = scores.masked_fill(~mask, float("-inf"))
     maxima = scores.new_full(scores.shape[:-1], float("-inf"))  # (..., T)
     if scores.shape[-1]:
         maxima = scores.detach().amax(dim=-1)
     base = finite_maximum(maxima)
-    require.finite("maxima below inf, and no NaN", base)
+    check_finite("maxima below inf, and no NaN", base)
     exps = torch.exp(scores - base[..., None])
     return exps @ value.to(exps.dtype), maxima, exps.sum(dim=-1)
 
 
-@require.inputs(
-    "accumulators (..., T, d_v); maxima (..., T); denominators (..., T)", equal=True
+@check_inputs(
+    "accumulators (..., T, d_v); maxima (..., T); denominators (..., T)",
+    same_leading=True,
 )
 def combine_partial_attention(
     accumulators: Tensor, maxima: Tensor, denominators: Tensor
@@ -103,12 +110,12 @@ def combine_partial_attention(
     """
     largest = maxima.amax(dim=0)
     base = finite_maximum(largest)
-    require.finite("maxima below inf, and no NaN", base)
+    check_finite("maxima below inf, and no NaN", base)
     factors = torch.exp(maxima - base)  # (P, ..., T)
     accumulator = (factors[..., None] * accumulators).sum(0)
     denominator = (factors * denominators).sum(0)
     for total in (accumulator, denominator):
-        require.finite(f"finite sums in {total.dtype}", total)
+        check_finite(f"finite sums in {total.dtype}", total)
     return accumulator, largest, denominator
 
 
@@ -126,11 +133,11 @@ def merge_parts(
     """
     for part in (first, second):
         is_part = isinstance(part, tuple | list) and len(part) == 3
-        require.that(is_part, "three tensors of each part", f"{part!r:.60}")
+        raise_unless(is_part, "three tensors of each part", f"{part!r:.60}")
     return combine_partial_attention(*map(torch.stack, zip(first, second)))
 
 
-@require.inputs("W_1 (U, D); x (..., D); b_1 (U); W_2 (D, U); b_2 (D)")
+@check_inputs("W_1 (U, D); x (..., D); b_1 (U); W_2 (D, U); b_2 (D)")
 def mlp_part(
     x: Tensor,
     W_1: Tensor,
@@ -157,13 +164,13 @@ def mlp_part(
     U = len(W_1)
     is_valid = rank < count and U % count == 0
     expected = f"a count that divides U = {U} and a rank below it"
-    require.that(is_valid, expected, count, rank)
+    raise_unless(is_valid, expected, count, rank)
     W_1, b_1 = W_1.chunk(count)[rank], b_1.chunk(count)[rank]
     part = F.gelu(x @ W_1.mT + b_1) @ W_2.chunk(count, dim=1)[rank].mT
     return part + b_2 if rank == 0 else part
 
 
-@require.inputs()
+@check_inputs()
 def local_positions(num_tokens: NonNegativeInt, striped: bool = False) -> Tensor:
     """Return the positions of this process's tokens in a text of `num_tokens`.
 
@@ -175,7 +182,7 @@ def local_positions(num_tokens: NonNegativeInt, striped: bool = False) -> Tensor
     """
     rank, count = _rank_and_count()
     expected = f"a number of tokens that {count} processes can share equally"
-    require.that(num_tokens % count == 0, expected, num_tokens)
+    raise_unless(num_tokens % count == 0, expected, num_tokens)
     positions = torch.arange(num_tokens)
     return positions[rank::count] if striped else positions.chunk(count)[rank]
 
@@ -183,13 +190,13 @@ def local_positions(num_tokens: NonNegativeInt, striped: bool = False) -> Tensor
 def _rank_and_count():
     is_one = dist.is_available() and dist.is_initialized()
     expected = "one of several processes, as `in_processes` starts them"
-    require.that(is_one, expected, "a process alone")
+    raise_unless(is_one, expected, "a process alone")
     return dist.get_rank(), dist.get_world_size()
 
 
-@require.inputs(
+@check_inputs(
     "query (..., T, d_k); key (..., T, d_k); value (..., T, d_k); positions: any (T)",
-    equal=True,
+    same_leading=True,
 )
 def ring_attention(
     query: Tensor, key: Tensor, value: Tensor, positions: Tensor | None = None
@@ -264,10 +271,10 @@ def split_batch_over_processes(
     def compute(passed_model, batch):
         is_shared = passed_model is model
         received = type(passed_model).__name__
-        require.that(is_shared, "the model that is shared", received)
+        raise_unless(is_shared, "the model that is shared", received)
         rank, count = _rank_and_count()
         expected = f"a batch that {count} processes can share equally"
-        require.that(len(batch[0]) % count == 0, expected, len(batch[0]))
+        raise_unless(len(batch[0]) % count == 0, expected, len(batch[0]))
         local_batch = [part.chunk(count)[rank] for part in batch]
         loss = compute_loss(parallel_model, local_batch)
         mean = loss.detach().clone()

@@ -9,9 +9,15 @@ from itertools import chain, pairwise
 import regex  # comes with tiktoken; unlike re it knows \p{L}
 import tiktoken
 
-from utils import require
 from utils.files import DATA
-from utils.require import NonNegativeInt
+from utils.validation import (
+    NonNegativeInt,
+    check_inputs,
+    check_ints,
+    raise_unless,
+    raise_value_error,
+    to_int_tensor,
+)
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -46,7 +52,7 @@ def load_tokenizer() -> tiktoken.Encoding:
     )
 
 
-@require.inputs()
+@check_inputs()
 def merge(
     ids: Iterable[int], pair: tuple[int, int], new_id: NonNegativeInt
 ) -> list[int]:
@@ -59,11 +65,11 @@ def merge(
     >>> merge([1, 1, 1, 2], (1, 1), 9)
     [9, 1, 2]
     """
-    require.that(len(pair) == 2, "a pair of ids", repr(pair))
+    raise_unless(len(pair) == 2, "a pair of ids", repr(pair))
     if not isinstance(ids, list | tuple | bytes):  # converting these would take time
-        ids = require.integers("ids", ids).tolist()
-    require.whole_numbers("ids", [*pair, *ids])
-    require.that(new_id not in [*pair, *ids], "a new_id that is no id yet", new_id)
+        ids = to_int_tensor("ids", ids).tolist()
+    check_ints("ids", [*pair, *ids])
+    raise_unless(new_id not in [*pair, *ids], "a new_id that is no id yet", new_id)
     return _merge(ids, pair, new_id)
 
 
@@ -79,7 +85,7 @@ def _merge(ids, pair, new_id):
     return merged
 
 
-@require.inputs()
+@check_inputs()
 def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     """Count neighbouring ids over all words, each as often as its word occurs.
 
@@ -96,7 +102,7 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     return +counts  # without zeros
 
 
-@require.inputs()
+@check_inputs()
 def train_bpe(
     text: str, num_merges: NonNegativeInt, pattern: re.Pattern | regex.Pattern = WORD
 ) -> dict[tuple[int, int], int]:
@@ -141,7 +147,7 @@ def train_bpe(
     return merges
 
 
-@require.inputs()
+@check_inputs()
 def encode_bpe(
     text: str,
     merges: dict[tuple[int, int], int],
@@ -158,7 +164,7 @@ def encode_bpe(
     token_bytes(merges)  # checks them
     ids = [*merges.values()]  # the smallest one is merged first
     is_sorted, expected = ids == sorted(ids), "ids that rise in the order learned"
-    require.that(is_sorted, expected, f"{ids!s:.80}")
+    raise_unless(is_sorted, expected, f"{ids!s:.80}")
     words = _split_words(text, pattern)
     pieces = {word: _encode_word(word.encode("utf-8"), merges) for word in set(words)}
     return [i for word in words for i in pieces[word]]
@@ -167,11 +173,11 @@ def encode_bpe(
 def _split_words(text, pattern):
     """Split a text into the matches of a pattern, and make sure that none is lost."""
     if surrogate := re.search("[\ud800-\udfff]", text):  # half a character of UTF-16
-        require.refuse("a text that UTF-8 can encode", repr(surrogate[0]))
+        raise_value_error("a text that UTF-8 can encode", repr(surrogate[0]))
     words = [match[0] for match in pattern.finditer(text)]
     expected = "a pattern whose matches together are the text"
     received = f"{pattern.pattern!r}, which loses a part of it"
-    require.that("".join(words) == text, expected, received)
+    raise_unless("".join(words) == text, expected, received)
     return words
 
 
@@ -195,13 +201,13 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     'slow'
     """
     pieces = token_bytes(merges)
-    ids = require.integers("ids of one text", ids).tolist()
+    ids = to_int_tensor("ids of one text", ids).tolist()
     unknown_ids = {*ids} - pieces.keys()
-    require.that(not unknown_ids, "ids of bytes or of merges", *[*unknown_ids][:1])
+    raise_unless(not unknown_ids, "ids of bytes or of merges", *[*unknown_ids][:1])
     return b"".join(pieces[i] for i in ids).decode("utf-8", errors="replace")
 
 
-@require.inputs()
+@check_inputs()
 def token_bytes(merges: dict[tuple[int, int], int]) -> dict[int, bytes]:
     """Return the bytes that each id stands for.
 
@@ -211,8 +217,8 @@ def token_bytes(merges: dict[tuple[int, int], int]) -> dict[int, bytes]:
     pieces = {byte: bytes([byte]) for byte in range(256)}
     for pair, new_id in merges.items():
         is_known, received = pieces.keys() >= {*pair}, f"{pair} before its parts"
-        require.that(is_known, "merges in the order learned", received)
-        require.that(new_id not in pieces, f"an unused id for {pair}", new_id)
+        raise_unless(is_known, "merges in the order learned", received)
+        raise_unless(new_id not in pieces, f"an unused id for {pair}", new_id)
         pieces[new_id] = b"".join(pieces[i] for i in pair)
-    require.whole_numbers("ids in pairs", chain.from_iterable(merges))  # 97.0 equals 97
+    check_ints("ids in pairs", chain.from_iterable(merges))  # 97.0 equals 97
     return pieces

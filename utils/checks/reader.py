@@ -4,13 +4,13 @@ import warnings
 from contextlib import suppress
 from dataclasses import replace
 
-from utils import require
 from utils.checks import catalogue, display, records
 from utils.checks.engine.guard import isolate_session, read_excerpt
 from utils.checks.engine.values import safe_text
 from utils.checks.examine import Result, examine
 from utils.checks.overview import say_what_is_next
 from utils.pages import define, read_cells, read_opening
+from utils.validation import check_type, raise_value_error
 
 STATES = {"passed": display.PASSED, "not-attempted": display.NOT_ATTEMPTED}
 STATES["passed-before"] = display.PASSED[0], "passed before", display.PASSED[2]
@@ -28,7 +28,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     changes are put back. A passed exercise is recorded, unless `record` is False, and
     from then on `solution` returns the answer.
     """
-    require.instance("record", record, bool)
+    check_type("record", record, bool)
     entry = _find_entry(exercise)
     if entry is None:
         ids = ", ".join(e.id for e in catalogue.exercises().values() if not e.twin)
@@ -104,11 +104,11 @@ def solution(exercise: str, passed: bool = True):
 
     Raises ValueError if there is no such exercise, or none that later cells use.
     """
-    require.instance("passed", passed, bool)
+    check_type("passed", passed, bool)
     entry = _find_entry(exercise)
     if entry is None or entry.course is None:
         expected = "the id of an exercise whose function utils has as well"
-        require.refuse(expected, safe_text(exercise) + _ask_for_quotes(exercise))
+        raise_value_error(expected, safe_text(exercise) + _ask_for_quotes(exercise))
     name, label = entry.record, entry.label
     if name in _passed_answers:
         print(f"Using your own {entry.name}.")

@@ -1,11 +1,11 @@
 """The diagnosis: is it these wrong steps, and which number says so?"""
 
-from utils import require
 from utils.checks import records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
 from utils.checks.examine import Result
 from utils.clinic.instruments import readings, usable_instruments
 from utils.clinic.patients import RIVALS, SUSPECTS, expect_layer, suspects, twin
+from utils.validation import raise_unless
 
 HEADINGS = {
     "passed": (PASSED, "right"),
@@ -29,7 +29,7 @@ def diagnose(patient, *slugs) -> Result:
         half-right, not-attempted or no-such-suspect
     """
     is_patient = expect_layer(patient).is_patient
-    require.that(is_patient, "a patient, such as patient(7)", repr(patient))
+    raise_unless(is_patient, "a patient, such as patient(7)", repr(patient))
     state, lines = _judge(patient, slugs)
     name = f"Patient {patient.number}"
     (sign, _, color), words = HEADINGS[state]

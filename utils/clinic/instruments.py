@@ -4,10 +4,10 @@ from functools import wraps
 
 import torch
 
-from utils import require
 from utils.attention import merge_heads, split_heads
 from utils.clinic.patients import expect_layer, twin, uniform
 from utils.plots import chart
+from utils.validation import raise_unless
 
 BATCH, TOKENS = 3, 8  # what goes through a layer
 FACTORS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
@@ -25,7 +25,7 @@ def instrument(heading, draw=None):
     def decorate(measure):
         @wraps(measure)
         def read(layer, *slugs, **options):
-            require.that(draw or not options, f"no options of {name}", *options)
+            raise_unless(draw or not options, f"no options of {name}", *options)
             peer, peer_name = twin(layer, *slugs), " and ".join(slugs) or "healthy"
             values, peer_values = readings(layer, name), readings(peer, name)
             layer_name = f"patient {layer.number}" if layer.is_patient else "this layer"
@@ -54,7 +54,7 @@ def usable_instruments(layer) -> list[str]:
 def readings(layer, name: str) -> dict[str, float]:
     """Return what an instrument measures on a layer: what -> number."""
     usable = usable_instruments(expect_layer(layer))
-    require.that(name in usable, f"one of {', '.join(usable)} for this layer", name)
+    raise_unless(name in usable, f"one of {', '.join(usable)} for this layer", name)
     values = INSTRUMENTS[name](layer)
     return {label: float(value) for label, value in values.items()}
 

@@ -2,11 +2,11 @@
 
 import torch
 
-from utils import require
-from utils.checkpoints import check_shapes
+from utils.checkpoints import check_weight_shapes
 from utils.data import load_text, sliding_windows
 from utils.model import GPT, mean_loss
 from utils.training.text import load_tales_model
+from utils.validation import check_inputs
 
 BLOCK = 2  # the broken block
 NUM_TOKENS = 5200  # of the course's story are read, as in notebooks 06 and 09
@@ -25,7 +25,7 @@ def broken_model() -> GPT:
     return model
 
 
-@require.inputs()
+@check_inputs()
 def examine_model(model: GPT) -> None:
     """Print its loss on the course's story, and how evenly each block shares weights.
 
@@ -37,7 +37,7 @@ def examine_model(model: GPT) -> None:
     model: `broken_model()`, or the model of `data/tales` with other weights
     """
     healthy, encode, _ = load_tales_model()
-    check_shapes(healthy, model.state_dict(), "the model")
+    check_weight_shapes(healthy, model.state_dict(), "the model")
     size = healthy.context_length
     batch = sliding_windows(encode(load_text())[:NUM_TOKENS], size, size)
     values, healthy_values = _measure(model, batch), _measure(healthy, batch)

@@ -9,12 +9,11 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from utils import require
 from utils.checks import shared
 from utils.checks.catalogue import exercises
 from utils.checks.engine.mistakes import Mistake, apply_variants, read_variants
 from utils.checks.submission import QKV
-from utils.require import PositiveInt
+from utils.validation import PositiveInt, check_inputs, check_shapes, raise_unless
 
 LENGTH = 16  # of the longest input of a layer
 SUSPECTS = {  # slug: in which kinds of layer (f, c, h), what shows it, a line
@@ -159,10 +158,10 @@ class Layer(nn.Module):
         if not self.kind.is_masked:
             expected = "query (..., T, D); key (..., T, D); value (..., T, D)"
         is_complete = len(inputs) == len(expected.split("; "))
-        require.that(is_complete, usage, f"{len(inputs)} inputs")
-        T = require.shapes(expected, *inputs, D=self.kind.width)["T"]
+        raise_unless(is_complete, usage, f"{len(inputs)} inputs")
+        T = check_shapes(expected, *inputs, D=self.kind.width)["T"]
         is_long = self.kind.is_masked and T > LENGTH
-        require.that(T > 0 and not is_long, usage, *(x.shape for x in inputs))
+        raise_unless(T > 0 and not is_long, usage, *(x.shape for x in inputs))
 
     def _matrices(self):
         """Return the matrices in the form that the steps know, x @ W."""
@@ -190,7 +189,7 @@ def uniform(generator, *shape):
     return (torch.rand(*shape, generator=generator, **options) - 0.5) * 12**0.5
 
 
-@require.inputs()
+@check_inputs()
 def patient(number: PositiveInt) -> Layer:
     """Return an attention layer whose steps may be wrong, the same for each number.
 
@@ -236,7 +235,7 @@ def twin(layer: Layer, *slugs: str) -> Layer:
     known = suspects(layer)
     unknown = [slug for slug in slugs if slug not in [*known]]  # a list has no hash
     expected = f"suspects among {', '.join(known)}"
-    require.that(not unknown, expected, *map(repr, unknown[:1]))
+    raise_unless(not unknown, expected, *map(repr, unknown[:1]))
     new_layer = Layer(layer.number, layer.kind, slugs)
     new_layer.load_state_dict(layer.state_dict())
     return new_layer.train(layer.training)
@@ -255,5 +254,5 @@ def suspects(layer: Layer) -> dict[str, str]:
 def expect_layer(layer):
     """Return the layer; raise ValueError unless it is a layer of the clinic."""
     is_layer = isinstance(layer, Layer)
-    require.that(is_layer, "a patient, such as patient(7)", repr(layer))
+    raise_unless(is_layer, "a patient, such as patient(7)", repr(layer))
     return layer

@@ -6,11 +6,10 @@ import math
 import torch
 from torch import nn
 
-from utils import require
 from utils.clinic.patients import LENGTH, expect_layer
 from utils.model import mean_loss
-from utils.require import NonNegativeInt
 from utils.training import train
+from utils.validation import NonNegativeInt, check_inputs, raise_unless
 
 NUM_WORDS = 6
 DISTANCE, P_COPY = 3, 0.8  # a word is often the one three places before it
@@ -57,7 +56,7 @@ def _next_word_loss(model, words):
     return mean_loss(scores, words[:, DISTANCE:])
 
 
-@require.inputs()
+@check_inputs()
 def train_on_words(
     layer, steps: int = 200, seed: NonNegativeInt = 0, lr: float = 1e-2
 ) -> list[float]:
@@ -69,7 +68,7 @@ def train_on_words(
     returns: one loss for each step
     """
     kind = expect_layer(layer).kind
-    require.that(kind.is_masked, "a layer with weights", kind.name)
+    raise_unless(kind.is_masked, "a layer with weights", kind.name)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         model = _NextWordModel(copy.deepcopy(layer))

@@ -9,7 +9,6 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator
 
-from utils import require
 from utils.plots import theme
 from utils.plots.publishing import (
     expect_dict,
@@ -29,6 +28,7 @@ from utils.plots.publishing import (
     visible,
     wrap,
 )
+from utils.validation import check_int, check_ints, check_type, is_int, raise_unless
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("--", ":", "-.")  # of reference lines
@@ -73,10 +73,10 @@ def heat(
     Heat map: Rows sum to 1. Rows (query): 0 a, 1 b. Columns (key): 0 a, 1 b. \
 Framed: 1 b / 0 a.
     """
-    require.instance("signed", signed, bool)
-    require.instance("show_values", show_values is None or show_values, bool)
+    check_type("signed", signed, bool)
+    check_type("show_values", show_values is None or show_values, bool)
     maps = to_array(maps, "maps")
-    require.that(maps.ndim in (2, 3), "maps with 2 or 3 axes", maps.shape)
+    raise_unless(maps.ndim in (2, 3), "maps with 2 or 3 axes", maps.shape)
     maps = maps[None] if maps.ndim == 2 else maps
     height, width = maps.shape[1:]
     if columns is None and height == width:
@@ -84,12 +84,12 @@ Framed: 1 b / 0 a.
     names = to_names([""] * len(maps) if names is None else names, len(maps), "names")
     masks = to_mask(mask, maps.shape)
     finite = maps[masks & (np.isfinite(maps) if signed else ~np.isnan(maps))]
-    require.that(finite.size, "maps with a finite number that isn't hidden", "none")
+    raise_unless(finite.size, "maps with a finite number that isn't hidden", "none")
     scale = _color_scale(finite, signed, vmax)
     for at in (framed := [*framed]):
-        is_cell = np.shape(at) == (2,) and all(map(require.is_whole, at))
+        is_cell = np.shape(at) == (2,) and all(map(is_int, at))
         is_cell = is_cell and tuple(at) in np.ndindex(height, width)
-        require.that(is_cell, f"framed cells of {height} by {width}", at)
+        raise_unless(is_cell, f"framed cells of {height} by {width}", at)
     row_labels = _axis_labels(rows, height, "rows")
     column_labels = _axis_labels(columns, width, "columns")
     row_names, column_names = (
@@ -133,11 +133,11 @@ def _axis_labels(labels, size, what):
     lengths = {len(label) if isinstance(label, tuple) else 0 for label in labels}
     if lengths - {0}:
         expected = "texts only, or pairs (name, number) only"
-        require.that(lengths == {2}, expected, f"{labels!r:.80}", where=what)
+        raise_unless(lengths == {2}, expected, f"{labels!r:.80}", where=what)
         numbers = [number for _, number in labels]
-        require.whole_numbers(what, numbers)
+        check_ints(what, numbers)
         is_sum = sum(numbers) == size and min(numbers) > 0
-        require.that(is_sum, f"numbers above 0 that sum to {size}", numbers, where=what)
+        raise_unless(is_sum, f"numbers above 0 that sum to {size}", numbers, where=what)
         return [(shorten(name, LABEL_LENGTH), number) for name, number in labels]
     names = to_names(labels, size, what)
     if not isinstance(labels, range):
@@ -150,12 +150,12 @@ def _color_scale(finite, signed, vmax):
     low, high = finite.min(initial=0), finite.max(initial=0)
     top = (max(high, -low, 1e-12) if signed else 1) if vmax is None else vmax
     top = float(to_finite(top, "vmax"))
-    require.that(top > 0, "vmax above 0", vmax)
+    raise_unless(top > 0, "vmax above 0", vmax)
     bottom = -top if signed else 0
     expected = f"maps with {'values' if signed else 'weights'} from {bottom:g} to "
     expected += f"{top:g} (else use signed=True or vmax=)"
     is_inside = bottom - 1e-6 <= low and high <= top + 1e-6
-    require.that(is_inside, expected, f"values from {low:.3g} to {high:.3g}")
+    raise_unless(is_inside, expected, f"values from {low:.3g} to {high:.3g}")
     return Normalize(bottom, top), theme.SIGNED if signed else theme.WEIGHTS
 
 
@@ -327,19 +327,19 @@ def lines(
     >>> lines({"loss": [3.0, 2.0]}, title="It falls", **style)
     Lines: It falls. Across: step. Up: loss. Lines: loss. late: A cat.
     """
-    require.instance("log_x", log_x, bool)
-    require.instance("log_y", log_y, bool)
+    check_type("log_x", log_x, bool)
+    check_type("log_y", log_y, bool)
     expect_dict("series", series)
     expect_dict("reference", reference or series)
     expect_dict("marks", marks or series)
     expect_dict("thin", thin or series)
-    require.integer("smooth", smooth)
+    check_int("smooth", smooth)
     log_x, log_y = log_x and "log_x", log_y and "log_y"
     unknown = [*{*(thin or ())} - {*series}]
-    require.that(not unknown, f"thin with names from {[*series]}", unknown)
+    raise_unless(not unknown, f"thin with names from {[*series]}", unknown)
     samples = {k: mark for k, mark in (marks or {}).items() if isinstance(mark, tuple)}
     are_pairs = all(len(mark) == 2 for mark in samples.values())
-    require.that(are_pairs, "marks as places, or as pairs (place, text)", samples)
+    raise_unless(are_pairs, "marks as places, or as pairs (place, text)", samples)
     marks = {k: mark for k, mark in (marks or {}).items() if k not in samples}
     names = [*series, *(reference or {}), *marks]
     places = {}  # of the samples, by the texts in the legend
@@ -356,9 +356,9 @@ def lines(
         at = to_finite(range(len(y)) if x is None else x, "x", 1, log_x)
         expect_length(len(at), name, y)
         is_drawn, where = not (log_y and (y <= 0).any()), {"where": name}
-        require.that(np.isfinite(y).any(), "a finite number or more", "none", **where)
-        require.that(is_drawn, "numbers above 0 for log_y", np.nanmin(y), **where)
-        require.that(smooth <= len(y), f"smooth from 1 to {len(y)}", smooth)
+        raise_unless(np.isfinite(y).any(), "a finite number or more", "none", **where)
+        raise_unless(is_drawn, "numbers above 0 for log_y", np.nanmin(y), **where)
+        raise_unless(smooth <= len(y), f"smooth from 1 to {len(y)}", smooth)
         for other in (thin or {}).get(name, ()):
             other = to_array(other, name, 1)
             expect_length(len(at), name, other)
@@ -383,7 +383,7 @@ def lines(
     columns = int((theme.WIDTH - 0.4) / (widest + 0.65))
     fig.legend(loc="outside lower center", ncols=max(1, columns))
     parts = {"Across": xlabel, "Up": ylabel, "Lines": names}
-    require.that(not parts.keys() & samples, f"marks not named {[*parts]}", [*samples])
+    raise_unless(not parts.keys() & samples, f"marks not named {[*parts]}", [*samples])
     parts |= {name: " ".join(text.split()) for name, (_, text) in samples.items()}
     publish(fig, "Lines", title, parts)
 
@@ -430,12 +430,12 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
     """
     panels = to_finite(positions, "positions", 3)
     is_plane = panels.shape[-1] == 2
-    require.that(is_plane, "positions (panel, point, 2)", panels.shape)
+    raise_unless(is_plane, "positions (panel, point, 2)", panels.shape)
     labels = to_names(labels, panels.shape[1], "labels")
     expect_length(len(labels), "groups", groups)
     names = to_names(names, len(panels), "names")
     farthest = np.abs(panels).max(initial=0)
-    require.that(farthest <= reach, f"positions up to reach = {reach}", farthest)
+    raise_unless(farthest <= reach, f"positions up to reach = {reach}", farthest)
     fig, kinds = new_figure(4.0, "constrained"), list(dict.fromkeys(groups))
     axes = fig.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
     axes[0].set(xlim=(-reach, reach), ylim=(-reach, reach))
@@ -483,14 +483,14 @@ def scatter(
     Marks: More weight costs more. Across: weight. Up: cost. Groups: block 0. \
 Labels: head 1.
     """
-    require.instance("log_x", log_x, bool)
+    check_type("log_x", log_x, bool)
     expect_dict("groups", groups)
     for what, names, known in (
         ("offsets", offsets or (), labels or {}),
         ("joined", joined, groups),
     ):
         unknown = [name for name in names if name not in known]
-        require.that(not unknown, f"names from {[*known]}", unknown, where=what)
+        raise_unless(not unknown, f"names from {[*known]}", unknown, where=what)
     fig = new_figure(3.3, "constrained")
     ax = fig.subplots()
     ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log_x else "linear")

@@ -17,7 +17,6 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.text import Text
 
-from utils import require
 from utils.plots import theme
 from utils.plots.publishing import (
     drawable,
@@ -31,6 +30,7 @@ from utils.plots.publishing import (
     to_mask,
     visible,
 )
+from utils.validation import raise_unless
 
 INK, LABEL, NAME, WIDTH = theme.INK, theme.LABEL, theme.NAME, theme.WIDTH
 CELL, LINE = 0.3, 0.28  # inches: the least width of a cell, and its height
@@ -184,7 +184,7 @@ class Picture:
         numbers, texts = _cell_texts(values)
         shown, ink = to_mask(mask, texts.shape), INK[role]
         owners = np.asarray(-1 if owner is None else owner)
-        require.that({*owners.flat} <= {*range(-1, 6)}, "owner from -1 to 5", owners)
+        raise_unless({*owners.flat} <= {*range(-1, 6)}, "owner from -1 to 5", owners)
         owners = owners[:, None] if owners.ndim == 1 else owners
         owners = np.broadcast_to(owners, texts.shape)
         cell = cell or max(CELL, 0.12 + max(map(text_width, texts.flat)))
@@ -433,11 +433,11 @@ def column(*lines, title: str) -> None:
     >>> column(["a →", {"values": [1]}], ["b →", {"values": [2]}], title="Two")
     Picture: Two. a →. 1. b →. 2.
     """
-    require.that(lines and all(lines), "one part or more in each line", "none")
+    raise_unless(lines and all(lines), "one part or more in each line", "none")
     for parts in lines:
         is_line = isinstance(parts, list | tuple) and all(map(_is_part, parts))
         expected = "texts, dicts with `values` or pairs of these in each line"
-        require.that(is_line, expected, f"{parts!r:.80}")
+        raise_unless(is_line, expected, f"{parts!r:.80}")
     draw_lines(*lines).publish(title)
 
 
@@ -494,9 +494,9 @@ def _cell_texts(values):
     """Return the numbers of a grid, or None for texts, and what its cells show."""
     lines = [v.tolist() if hasattr(v, "tolist") else v for v in values]
     lengths = {len(v) if isinstance(v, list | tuple | range) else 0 for v in lines}
-    require.that(len(lengths) == 1, "rows of one length", f"{lines!r:.80}")
+    raise_unless(len(lengths) == 1, "rows of one length", f"{lines!r:.80}")
     cells = np.atleast_2d(np.array(lines, dtype=object))
-    require.that(cells.ndim == 2 and cells.size, "one row or more", cells.shape)
+    raise_unless(cells.ndim == 2 and cells.size, "one row or more", cells.shape)
     if any(isinstance(v, (str, bytes)) for v in cells.flat):
         return None, np.array([[visible(v) for v in line] for line in cells])
     numbers = cells.astype(float)

@@ -19,8 +19,8 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-from utils import require
 from utils.plots.theme import DPI, LABEL, NUM_COLORS, PIXELS, STYLE, TITLE, WIDTH
+from utils.validation import raise_unless, raise_value_error
 
 GLYPHS = FT2Font(findfont("DejaVu Sans")).get_charmap()
 # --- arguments --------------------------------------------------------------------
@@ -28,14 +28,14 @@ GLYPHS = FT2Font(findfont("DejaVu Sans")).get_charmap()
 
 def expect_length(size, what, values):
     """Raise ValueError unless there are `size` values."""
-    require.that(len(values) == size, f"{size} of them", len(values), where=what)
+    raise_unless(len(values) == size, f"{size} of them", len(values), where=what)
 
 
 def expect_dict(what, values):
     """Raise ValueError unless it is a dict of one entry or more, by names."""
     is_dict = isinstance(values, dict) and all(isinstance(name, str) for name in values)
-    require.that(is_dict, "a dict from names", f"{values!r:.80}", where=what)
-    require.that(values, "one or more", "none", where=what)
+    raise_unless(is_dict, "a dict from names", f"{values!r:.80}", where=what)
+    raise_unless(values, "one or more", "none", where=what)
 
 
 def to_array(values, what, ndim=None):
@@ -43,10 +43,12 @@ def to_array(values, what, ndim=None):
     try:
         array = np.array(_to_lists(values), dtype=float)
     except (TypeError, ValueError):
-        require.refuse("numbers, in rows of one length", f"{values!r:.80}", where=what)
+        raise_value_error(
+            "numbers, in rows of one length", f"{values!r:.80}", where=what
+        )
     if ndim is not None:
-        require.that(array.ndim == ndim, f"{ndim} axes", array.shape, where=what)
-    require.that(array.size, "one number or more", array.shape, where=what)
+        raise_unless(array.ndim == ndim, f"{ndim} axes", array.shape, where=what)
+    raise_unless(array.size, "one number or more", array.shape, where=what)
     return array
 
 
@@ -60,18 +62,18 @@ def to_finite(values, what, ndim=0, log=None):
     """Return a NumPy copy of finite numbers; with `log`, as in "log_x", above 0."""
     array = to_array(values, what, ndim)
     unusable = array[~np.isfinite(array)]
-    require.that(not unusable.size, "finite numbers", *unusable[:1], where=what)
+    raise_unless(not unusable.size, "finite numbers", *unusable[:1], where=what)
     is_drawn = not log or (array > 0).all()
-    require.that(is_drawn, f"numbers above 0 for {log}", array.min(), where=what)
+    raise_unless(is_drawn, f"numbers above 0 for {log}", array.min(), where=what)
     return array
 
 
 def to_mask(mask, shape):
     """Return a boolean array, True = may attend; without a mask all may."""
     mask = torch.as_tensor(True if mask is None else mask).cpu().numpy()
-    require.that(mask.dtype == bool, "mask of booleans, True = may attend", mask.dtype)
+    raise_unless(mask.dtype == bool, "mask of booleans, True = may attend", mask.dtype)
     expected = shape[len(shape) - mask.ndim :]
-    require.that(mask.shape == expected, f"mask of shape {expected}", mask.shape)
+    raise_unless(mask.shape == expected, f"mask of shape {expected}", mask.shape)
     return np.broadcast_to(mask, shape)
 
 
@@ -142,7 +144,7 @@ def wrap(text, width, size=LABEL, weight="normal"):
 
 def describe(kind, title, *sentences):
     """Return the text that stands for a picture: its kind, its title and sentences."""
-    require.that(isinstance(title, str) and title, "title as a text", repr(title))
+    raise_unless(isinstance(title, str) and title, "title as a text", repr(title))
     texts = f"{kind}: {title}", *sentences
     return " ".join(text if text[-1] in ".!?" else f"{text}." for text in texts)
 
@@ -172,7 +174,7 @@ def publish(fig, kind, title, parts, num_colors=NUM_COLORS):
     """
     if isinstance(parts, dict):
         for name, labels in parts.items():
-            require.that(labels is not None, "a text", "None", where=name)
+            raise_unless(labels is not None, "a text", "None", where=name)
         shown = {k: v if isinstance(v, str) else ", ".join(v) for k, v in parts.items()}
         parts = [f"{name}: {labels}" for name, labels in shown.items() if labels]
     text = describe(kind, title, *parts)
@@ -193,7 +195,7 @@ def draw_images(figures, title, num_colors=NUM_COLORS):
     box = Bbox.union([fig.get_tightbbox() for fig in figures])
     is_inside = -0.02 <= box.x0 and box.x1 <= WIDTH + 0.02
     received = f"marks from {box.x0:.2f} to {box.x1:.2f}"
-    require.that(is_inside, f"a picture of {WIDTH} inches", received, where=title)
+    raise_unless(is_inside, f"a picture of {WIDTH} inches", received, where=title)
     crop = Bbox.from_extents(0, box.y0 - 0.06, WIDTH, box.y1 + 0.08)
     images = [_draw_image(fig, crop) for fig in figures]
     width, height = images[0].size

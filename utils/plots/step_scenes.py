@@ -10,7 +10,6 @@ import math
 import torch
 from torch import Tensor
 
-from utils import require
 from utils.attention import causal_mask, masked_softmax
 from utils.plots.picture import LINE, Box, Picture, draw_lines
 from utils.plots.publishing import (
@@ -30,6 +29,7 @@ from utils.plots.scenes import (
 from utils.plots.steps import in_steps
 from utils.plots.theme import GREY, INK, WIDTH
 from utils.tokenizer import decode_bpe, encode_bpe
+from utils.validation import raise_unless
 
 
 def _vector(numbers):
@@ -532,7 +532,7 @@ def draw_token(logits: Tensor, names, drawn: int, *, temperature, top_k, top_p):
     kept = torch.arange(len(logits)) < top_k
     best = cooled * kept / (cooled * kept).sum()
     nucleus = kept & (best.cumsum(dim=0) - best < top_p)
-    require.that(nucleus[drawn], "a token that top-k and top-p keep", names[drawn])
+    raise_unless(nucleus[drawn], "a token that top-k and top-p keep", names[drawn])
     chosen = best * nucleus / (best * nucleus).sum()
     softmax, divided = (f"{names[0]} {format_number(p[0])}" for p in (plain, cooled))
     tau, top_p = map(format_number, (temperature, top_p))
@@ -728,7 +728,7 @@ def turns(source: str, target: str, weights=None):
         weights = torch.as_tensor(weights)
         size = tuple(weights.shape)
         is_valid = size == (len(target_words), len(words))
-        require.that(is_valid, "weights (T, S)", size)
+        raise_unless(is_valid, "weights (T, S)", size)
         hits = [[w for w, share in zip(words, row) if share >= 0.25] for row in weights]
         retrievals = [
             f"s{DIGITS[t]} finds {' and '.join(names)}" for t, names in enumerate(hits)

@@ -4,7 +4,6 @@ import functools
 import hashlib
 from html import escape
 
-from utils import require
 from utils.plots.publishing import (
     describe,
     draw_images,
@@ -14,6 +13,7 @@ from utils.plots.publishing import (
     show,
 )
 from utils.plots.theme import DRAWING_COLORS
+from utils.validation import raise_unless
 
 # Where scripts don't run, the last state and the texts of all states remain. Where they
 # run, the list becomes a slider with one line of text above the image, in sight even if
@@ -107,9 +107,9 @@ def steps(frames, *, title: str) -> None:
     4. The row has 4 of 4 numbers.
     """
     count = len(frames := [*frames])
-    require.that(FEWEST <= count <= MOST, f"{FEWEST} to {MOST} frames", count)
+    raise_unless(FEWEST <= count <= MOST, f"{FEWEST} to {MOST} frames", count)
     is_valid = all(isinstance(f, tuple | list) and len(f) == 2 for f in frames)
-    require.that(is_valid, "frames as pairs (Picture, text)", f"{frames!r:.80}")
+    raise_unless(is_valid, "frames as pairs (Picture, text)", f"{frames!r:.80}")
     pictures, texts = zip(*frames)
     alt = describe(f"Picture in {count} states", title)
     text = "\n".join([alt, *(f"{i}. {line}" for i, line in enumerate(texts, 1))])

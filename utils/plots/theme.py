@@ -8,7 +8,7 @@ label, of 8.5 points, keeps its size on the page.
 import matplotlib
 from matplotlib.colors import LinearSegmentedColormap
 
-from utils import require
+from utils.validation import raise_value_error
 
 WIDTH, PIXELS, DPI = 6.9, 759, 220  # inches; pixels on the page; dots per inch of a PNG
 TITLE, NAME, LABEL = 11, 10, 9  # points
@@ -21,7 +21,7 @@ class Known(dict):
     """A dict that says what it has if it is asked for something else."""
 
     def __missing__(self, name):
-        require.refuse(f"one of {', '.join(map(str, self))}", repr(name))
+        raise_value_error(f"one of {', '.join(map(str, self))}", repr(name))
 
 
 INK = Known(  # edges, names and wires

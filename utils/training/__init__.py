@@ -20,13 +20,23 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
-from utils import require
-from utils.checkpoints import check_shapes, require_equal
+from utils.checkpoints import check_equal, check_weight_shapes
 from utils.files import write_atomically
-from utils.require import NonNegativeFloat, NonNegativeInt, Proportion
+from utils.validation import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    Proportion,
+    check_inputs,
+    check_int,
+    check_number,
+    check_path,
+    check_type,
+    raise_unless,
+    raise_value_error,
+)
 
 
-@require.inputs()
+@check_inputs()
 def learning_rate(
     step: NonNegativeInt,
     steps: NonNegativeInt,
@@ -54,13 +64,13 @@ def learning_rate(
         return lr * (step + 1) / warmup
     if final_lr is None:
         return lr
-    require.number("final_lr", final_lr, high=lr)
+    check_number("final_lr", final_lr, maximum=lr)
     start = max(warmup, (steps - 1) * (1 - decline))
     t = min(1.0, max(0.0, step - start) / max(1e-9, steps - 1 - start))
     return final_lr + (lr - final_lr) * (1 + math.cos(math.pi * t)) / 2
 
 
-@require.inputs()
+@check_inputs()
 def decay_groups(model: nn.Module, weight_decay: NonNegativeFloat) -> list[dict]:
     """Split the parameters into two groups: AdamW shrinks only the first.
 
@@ -109,14 +119,14 @@ class TrainingConfig:
     metadata: dict | None = None
 
     def __post_init__(self):
-        require.integer("save_every", self.save_every)
+        check_int("save_every", self.save_every)
         if self.clip is not None:
-            require.number("clip", self.clip, above_zero=True)
+            check_number("clip", self.clip, above_zero=True)
         if self.checkpoint is not None:
-            require.path("checkpoint", self.checkpoint)
+            check_path("checkpoint", self.checkpoint)
         expected = "metadata as a dict of strings, numbers, lists and dicts, which a "
         expected += "checkpoint gives back as they were"
-        require.that(_is_storable(self.metadata), expected, self.metadata)
+        raise_unless(_is_storable(self.metadata), expected, self.metadata)
 
 
 def _is_storable(metadata):
@@ -131,7 +141,7 @@ def _is_storable(metadata):
         return False
 
 
-@require.inputs()
+@check_inputs()
 def train(
     model: nn.Module,
     batches: Sequence | Callable[[int], Any],
@@ -177,8 +187,8 @@ def train(
     expected = "a list of batches, or a function from a number to a batch"
     received = f"{type(batches).__name__}: pass [batch], or list(…) of a DataLoader"
     is_usable = callable(batches) or isinstance(batches, Sequence)
-    require.that(is_usable, expected, received)
-    require.that(callable(batches) or len(batches), "one batch or more", "none")
+    raise_unless(is_usable, expected, received)
+    raise_unless(callable(batches) or len(batches), "one batch or more", "none")
     state = _TrainingState(model, steps, lr, config)
     if config.checkpoint is not None and Path(config.checkpoint).exists():
         state.load()
@@ -199,8 +209,8 @@ def train(
                 for callback in callbacks:
                     callback(state.losses[: state.step])
                 interrupted = _interrupted_on_any_rank(interrupts, state.device)
-            state.require_finite_losses()
-            state.require_finite_weights()
+            state.check_finite_losses()
+            state.check_finite_weights()
             if writes_checkpoint:
                 state.save()
             if interrupted:
@@ -216,7 +226,7 @@ class _TrainingState:
     def __init__(self, model, steps, lr, config):
         self.model, self.steps, self.config = model, steps, config
         weight = next((w for w in model.parameters() if w.requires_grad), None)
-        require.that(weight is not None, "a model with weights to train", "none")
+        raise_unless(weight is not None, "a model with weights to train", "none")
         self.device = weight.device
         groups = decay_groups(model, config.weight_decay)
         self.optimizer = torch.optim.AdamW(groups, lr=lr, fused=True)
@@ -240,13 +250,13 @@ class _TrainingState:
             self.device.type, self.autocast_dtype, self.autocast_dtype is not None
         ):
             loss = compute_loss(self.model, batch)
-        require.instance("the loss", loss)
+        check_type("the loss", loss)
         is_valid = loss.dim() == 0 and loss.requires_grad
         received = loss.shape if loss.dim() else "a loss without a gradient"
-        require.that(is_valid, "the loss as a scalar with a gradient", received)
+        raise_unless(is_valid, "the loss as a scalar with a gradient", received)
         self.losses[self.step] = loss.detach()
         if self.device.type == "cpu":  # a GPU would have to wait for the loss
-            self.require_finite_losses()
+            self.check_finite_losses()
         self.scaler.scale(loss).backward()
         if self.config.clip is not None:
             self.scaler.unscale_(self.optimizer)
@@ -256,21 +266,21 @@ class _TrainingState:
         self.step += 1
         # In a group of processes this raises after the same step in all of them.
         if 0 in (self.step % 50, self.step % self.config.save_every):
-            self.require_finite_losses()
+            self.check_finite_losses()
 
-    def require_finite_losses(self):
+    def check_finite_losses(self):
         losses = self.losses[: self.step + 1]  # the last of them may still be 0
         bad_steps = (~losses.isfinite()).nonzero().flatten().tolist()
         if bad_steps:
             received = f"{losses[bad_steps[0]].item()} in step {bad_steps[0]}"
-            require.refuse("a finite loss in each step", received)
+            raise_value_error("a finite loss in each step", received)
 
-    def require_finite_weights(self):
+    def check_finite_weights(self):
         is_finite = all(w.isfinite().all() for w in self.model.parameters())
-        require.that(is_finite, "finite weights", "infinity or NaN")
+        raise_unless(is_finite, "finite weights", "infinity or NaN")
 
     def save(self):
-        self.require_finite_weights()
+        self.check_finite_weights()
         random = {"cpu": torch.get_rng_state()}
         if self.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self.device)
@@ -290,13 +300,13 @@ class _TrainingState:
     def load(self):
         path = self.config.checkpoint
         saved = read_checkpoint(path)
-        require_equal(self.config.metadata or {}, saved["metadata"], path)
+        check_equal(self.config.metadata or {}, saved["metadata"], path)
         names = _strip_compiled_prefix({name: name for name in self.model.state_dict()})
         weights = _strip_compiled_prefix(saved["model"])
         weights = {names.get(name, name): weight for name, weight in weights.items()}
-        check_shapes(self.model, weights, path)
+        check_weight_shapes(self.model, weights, path)
         step, expected = saved["step"], f"{self.steps} steps or fewer"
-        require.that(step <= self.steps, expected, step, where=path)
+        raise_unless(step <= self.steps, expected, step, where=path)
         groups = self.optimizer.state_dict()["param_groups"]
         state = {"state": saved["optimizer"], "param_groups": groups}
         self.optimizer.load_state_dict(state)

@@ -26,15 +26,21 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from utils import require
 from utils.checkpoints import assign_weights, check_config, read_json, read_tensors
 from utils.data import sliding_windows
 from utils.files import DATA, write_atomically
 from utils.model import GPT, eval_mode, generate, next_token_loss
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
-from utils.require import PositiveInt
 from utils.tokenizer import decode_bpe, encode_bpe, token_bytes, train_bpe
 from utils.training import TrainingConfig, read_checkpoint, to_device, train
+from utils.validation import (
+    PositiveInt,
+    check_divisible,
+    check_inputs,
+    check_int,
+    check_number,
+    check_path,
+)
 
 SIZES = "vocabulary", "context", "width", "heads", "layers"  # in the order of `GPT`
 
@@ -64,7 +70,7 @@ def load_text_model(path: str | Path) -> TextModel:
     Raises FileNotFoundError if a file is missing, and ValueError if it is damaged or
     was not written by this command.
     """
-    require.path("path", path)
+    check_path("path", path)
     if Path(path).is_dir():
         metadata = read_json(Path(path, "config.json"))
     else:
@@ -195,15 +201,15 @@ def _parse_options(arguments):
 
 
 def _check_numbers(values):
-    """Expect numbers that fit; the names are those of the command, as in its errors."""
+    """Raise ValueError for a number that can't be used; names are the command's."""
     counts = "steps save-every batch context layers merges tokens width heads".split()
     for name in counts:
-        require.integer(f"--{name}", values[f"--{name}"])
-    require.divisible(values["--width"], values["--heads"])
-    require.integer("--seed", values["--seed"], least=0)
+        check_int(f"--{name}", values[f"--{name}"])
+    check_divisible(values["--width"], values["--heads"])
+    check_int("--seed", values["--seed"], minimum=0)
     for name in ("--lr", "--decline", "--dropout"):
-        require.number(name, values[name], high=1)
-    require.number("--temperature", values["--temperature"], above_zero=True)
+        check_number(name, values[name], maximum=1)
+    check_number("--temperature", values["--temperature"], above_zero=True)
 
 
 def _write_text(options, write):
@@ -347,7 +353,7 @@ def _read_merges(metadata):
     return {tuple(pair): 256 + i for i, pair in enumerate(metadata["merges"])}
 
 
-@require.inputs("ids: any (N)")
+@check_inputs("ids: any (N)")
 def draw_windows(
     ids: Tensor,
     context_length: PositiveInt,
@@ -371,7 +377,7 @@ def draw_windows(
 
 
 @torch.no_grad()
-@require.inputs("ids: any (N)")
+@check_inputs("ids: any (N)")
 def held_out_loss(
     model: nn.Module,
     ids: Tensor,
