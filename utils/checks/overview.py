@@ -44,7 +44,7 @@ def progress():
         template = FOLDED_GROUP if name == DEEPER else GROUP
         html.append(template.format(heading, "".join(tiles)))
     count = len(tasks) - len(open_tasks)
-    text = rich = f"{count} of {len(tasks)} exercises passed, the hour not counted."
+    text = rich = f"{count} of {len(tasks)} exercises passed."
     for words, task in _goals(tasks, open_tasks):
         text += f" {words}: {task.label} in {_title(task.page)}."
         rich += f" {words}: {task.label} in {_link(task.page)}."
@@ -69,7 +69,7 @@ def _groups():
     excursions = catalogue.numbered_notebooks(catalogue.EXCURSIONS)
     return {
         MAIN: dict.fromkeys(course, ""),
-        "In one evening": {catalogue.HOUR_PAGE: ""},
+        "In one evening (not in the total)": {catalogue.HOUR_PAGE: ""},
         "Excursions": dict.fromkeys(excursions, ""),
         DEEPER: {n: f"after {k}, " for n, k in catalogue.deeper_notebooks().items()},
     }
