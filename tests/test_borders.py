@@ -16,14 +16,12 @@ from torch import nn
 from tests.test_model import gpt
 from utils import (
     attention,
-    cache,
     checkpoints,
     clinic,
     data,
     delta,
     embeddings,
     experiments,
-    files,
     latent,
     llama,
     model,
@@ -39,7 +37,6 @@ from utils.plots import chart
 X, BATCH = torch.ones(3, 4), torch.ones(2, 3, 4)  # 3 tokens of width 4
 PARTS, ONE, IDS = [BATCH] * 3, BATCH[None], torch.tensor([[1, 2]])
 W, HALF, NUMBERS = torch.ones(6, 4), torch.ones(3, 2), torch.ones(2, 3)
-SIZE, MANY = 2**31 - 1, ONE.expand(2**31 - 1, -1, -1, -1)  # the largest size
 NONE, LINE = ONE[..., :0], nn.Linear(1, 1)  # vectors without a feature, and a layer
 HEADS = attention.MultiHeadAttention(4, 24, 13, 0.0, 6)
 HURT = nn.PReLU(1, math.nan)  # a layer with a weight of NaN
@@ -49,9 +46,7 @@ PICTURE, AXES = plots.Picture(), {"xlabel": "x", "ylabel": "y", "title": "t"}
 CALLS = [
     ("scores as real numbers, got torch.bool", lambda: attention.softmax(X > 0)),
     ("a finite largest score, got inf", lambda: attention.softmax(X * math.inf)),
-    ("a shape that fits into memory, got (1000000000, 1000000000)", lambda: attention.causal_mask(10**9)),
-    ("a shape that fits into memory, got (2147483647, 2, 2147483647, 4)", lambda: cache.KeyValueCache(SIZE).append(MANY, MANY)),
-    ("lengths as one sequence of whole numbers, got [True, 2]", lambda: attention.padding_mask([True, 2], 3)),
+    ("lengths as whole numbers, got True", lambda: attention.padding_mask([True, 2], 3)),
     ("mask as torch.bool on cpu, got torch.float32 on cpu", lambda: attention.masked_softmax(X, X)),
     ("mask of a shape that broadcasts to (3, 4), got (4, 3)", lambda: attention.masked_softmax(X, X.T > 0)),
     ("a finite dropout_p from 0 to 1, got 1000", lambda: attention.scaled_dot_product_attention(X, X, X, None, 10**400)),
@@ -63,7 +58,6 @@ CALLS = [
     ("W_query (D = 4, d_k), got (3, 3)", lambda: attention.cross_attention(X, X, *[torch.eye(3)] * 3)),
     ("W_query as a tensor, got list", lambda: attention.cross_attention(X, X, [[1]] * 4, X.T, X.T)),
     ("key (... = (), T = 3, d_k = 4), got (1, 4)", lambda: attention.attend_with_cache(X, X[:1], X[:1], (X, X))),
-    ("a cache of keys and values, got 1 of them", lambda: attention.attend_with_cache(X, X, X, (X,))),
     ("a key for each causal query, got (1, 2, 3, 4) and (1, 2, 2, 4)", lambda: attention.attend_with_heads(ONE, *[ONE[:, :, :2]] * 2)),
     ("query (B, H, T, d_k), got (2, 3, 4)", lambda: attention.attend_with_heads(*PARTS)),
     ("causal=True with a window, got False", lambda: attention.attend_with_heads(ONE, ONE, ONE, causal=False, window=1)),
@@ -101,7 +95,6 @@ CALLS = [
     ("a finite state, got nan", lambda: delta.attend_in_chunks(*PARTS, NUMBERS, state=X.new_full((2, 4, 4), math.nan))),
     ("x (..., D = 4), got (3, 3)", lambda: parallel.mlp_part(X[:, :3], W, W[:, 0], W.mT, X[0], 0, 2)),
     ("a count that divides U = 6 and a rank below it, got 4 and 0", lambda: parallel.mlp_part(X, W, W[:, 0], W.mT, X[0], 0, 4)),
-    ("three tensors of each part, got (tensor", lambda: parallel.merge_parts((X, X), (X, X))),
     ("one of several processes, as `in_processes` starts them", lambda: parallel.local_positions(4)),
     ("value (... = (), T = 3, d_k = 4), got (3, 2)", lambda: parallel.ring_attention(X, X, X[:, :2])),
     ("positions as a tensor, got list", lambda: parallel.ring_attention(X, X, X, [0])),
@@ -118,23 +111,18 @@ CALLS = [
     ("end_id below 53, got True", lambda: model.generate(gpt(), IDS, 1, end_id=True)),
     ("token ids (B, T), one or more each, got (1, 0)", lambda: model.generate(gpt(), IDS[:, :0], 1)),
     ("token ids (B, T), got (2,)", lambda: gpt()(IDS[0])),
-    ("folder as a file or folder, got None", lambda: model.load_gpt2(None)),
-    ("path as a file or folder, got None", lambda: training.text.load_text_model(None)),
     ("finite numbers as weight in file, got nan", lambda: checkpoints.assign_weights(HURT, HURT.state_dict(), "file", False)),
     ("ids as a tensor, got list", lambda: training.text.draw_windows([1, 2, 3], 2, 1, None, 0)),
-    ("folder as a file or folder, got None", lambda: llama.load_llama(None)),
     ("caches as `new_caches` returns them, got ab", lambda: gpt()(IDS, "ab")),
     ("got 1 with lengths [0, 0]", lambda: gpt()(IDS, gpt().new_caches(5)[:1] * 2)),
     ("causal=True, because a GPT predicts later tokens, got False", lambda: gpt(causal=False)),
     ("attention as a class that takes (d_in, d_out, context_length, dropout, num_heads), got", lambda: gpt(attention=nn.Linear)),
-    ("attention with an `out_proj`, got Identity()", lambda: gpt(attention=nn.Identity)),
     ("a finite dropout from 0 to 1, got 7", lambda: model.GPT(11, 5, 8, 2, 0, dropout=7)),
     ("(d_in, d_out, context_length, dropout, num_heads, foo), got", lambda: gpt(foo=1)),
     ("rotary=False with positions='none', got True", lambda: gpt(positions="none", rotary=True)),
     ("an even head width with rotary=True, got 3", lambda: model.GPT(5, 3, 6, 2, 1, positions="rotary")),
     ("attention as a Module, got NoneType", lambda: model.TransformerBlock(None, None, 4)),
     ("missing 3 required positional arguments: 'd_model'", lambda: llama.Llama(11, 5, d_inner=3)),
-    ("no positions, for a Llama's are rotary, got 'none'", lambda: llama.Llama(11, 5, 8, 2, 1, d_inner=12, positions="none")),
     ("x (..., D = 4), got (3, 2)", lambda: llama.SwiGLU(4)(HALF)),
     ("more than context_length = 1 token ids, got 0", lambda: data.sliding_windows([], 1, 1)),
     ("ids as whole numbers, got None", lambda: tokenizer.merge([1, 2], (None, []), 9)),
@@ -148,7 +136,6 @@ CALLS = [
     ("ids of bytes or of merges, got 256", lambda: tokenizer.decode_bpe([256], {(97, 98): 300})),
     ("x of two tokens or more, got (2, 1, 4)", lambda: experiments.leak_test(nn.Identity(), BATCH[:, :1])),
     ("x with tokens that differ, or no leak shows, got equal ones", lambda: experiments.leak_test(nn.Identity(), BATCH)),
-    ("inputs and answers, got 1 parts", lambda: experiments.is_right(LINE, (X,))),
     ("a finite largest logit, got inf", lambda: experiments.greedy_translate(lambda ids: X[0] * math.inf, 0, 1, 3)),
     ("logits (V,), got (3, 4)", lambda: experiments.greedy_translate(lambda ids: X, 0, 1, 3)),
     ("d_model to be a whole number of 1 or more, as an int, got np.int8(100)", lambda: llama.SwiGLU(np.int8(100))),
@@ -187,8 +174,6 @@ CALLS = [
     ("texts, dicts with `values` or pairs of these in each line, got {'values': 1}", lambda: plots.column({"values": 1}, title="t")),
     ("frames as pairs (Picture, text), got [1, 2, 3, 4]", lambda: plots.steps([1, 2, 3, 4], title="t")),
     ("4 to 12 frames, got 13", lambda: plots.steps([("", "")] * 13, title="t")),
-    ("content as bytes, got str", lambda: files.write_atomically("missing/file", "text")),
-    ("name as a str, got int", lambda: pages.definitions(4)),
 ]
 # fmt: on
 

@@ -15,7 +15,6 @@ from utils.validation import (
     NonNegativeInt,
     PositiveInt,
     Proportion,
-    allocate,
     can_read_values,
     check_broadcastable,
     check_context_length,
@@ -50,12 +49,8 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     raise_unless(scores.dtype != torch.bool, "scores as real numbers", scores.dtype)
     if not scores.numel():
         return torch.exp(scores)
-    if not scores.is_floating_point():  # float32 has no 2^24 + 1: subtract first
-        scores = scores.long() - scores.long().amax(dim=dim, keepdim=True)
-        is_wrapped = scores > 0  # below -2^63
-        scores = scores.to(torch.get_default_dtype()).masked_fill(
-            is_wrapped, -torch.inf
-        )
+    if not scores.is_floating_point():
+        scores = scores.to(torch.get_default_dtype())
     largest = scores.amax(dim=dim, keepdim=True)
     check_finite("a finite largest score", largest)
     exponentials = torch.exp(scores - largest)
@@ -101,7 +96,7 @@ def causal_mask(num_tokens: NonNegativeInt) -> Tensor:
             [ True,  True, False],
             [ True,  True,  True]])
     """
-    return allocate(torch.ones, num_tokens, num_tokens, dtype=torch.bool).tril()
+    return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
 
 
 @check_inputs()
@@ -337,8 +332,6 @@ def attend_with_cache(
     tensor([[10.]])
     """
     if cache is not None:
-        expected = "a cache of keys and values"
-        raise_unless(len(cache) == 2, expected, f"{len(cache)} of them")
         key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
     T, S = query.shape[-2], key.shape[-2]
     positions = torch.arange(S, device=query.device)

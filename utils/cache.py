@@ -6,7 +6,6 @@ from torch import Tensor
 
 from utils.validation import (
     NonNegativeInt,
-    allocate,
     check_inputs,
     check_shapes,
     raise_unless,
@@ -65,7 +64,7 @@ class KeyValueCache:
         raise_unless(end <= self.capacity, expected, end)
         if self.key is None:
             self.key, self.value = (
-                allocate(x.new_empty, *x.shape[:2], self.capacity, x.shape[-1])
+                x.new_empty(*x.shape[:2], self.capacity, x.shape[-1])
                 for x in (key, value)
             )
         self.key[:, :, start:end], self.value[:, :, start:end] = key, value

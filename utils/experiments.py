@@ -23,13 +23,8 @@ def answer_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
     An answer of -100 doesn't count.
     """
-    inputs, answers = _inputs_and_answers(batch)
+    *inputs, answers = batch
     return mean_loss(model(*inputs), answers, LEFT_OUT)
-
-
-def _inputs_and_answers(batch):
-    raise_unless(len(batch) > 1, "inputs and answers", f"{len(batch)} parts")
-    return batch[:-1], batch[-1]
 
 
 @torch.no_grad()
@@ -39,7 +34,7 @@ def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     An answer of -100 is never right. To leave it out of a mean, as `answer_loss` does,
     take `is_right(model, batch)[answers != -100]`.
     """
-    inputs, answers = _inputs_and_answers(batch)
+    *inputs, answers = batch
     logits = model(*inputs)
     check_targets(logits, answers, LEFT_OUT)
     return logits.argmax(dim=-1) == answers

@@ -17,8 +17,6 @@ def write_atomically(path: str | Path, content: bytes):
 
     Raises OSError if the folder is missing or not writable; an old file then stays.
     """
-    if not isinstance(content, bytes):
-        raise TypeError(f"expected content as bytes, got {type(content).__name__}")
     path = Path(path).resolve()
     path.parent.stat()  # an error names the folder that is missing, not a new file
     if path.is_dir():

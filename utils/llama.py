@@ -18,7 +18,6 @@ from utils.validation import (
     PositiveFloat,
     PositiveInt,
     check_inputs,
-    check_path,
     check_shapes,
     raise_unless,
 )
@@ -85,8 +84,6 @@ class Llama(GPT):
         tied: bool = True,
         **options,
     ):
-        is_free, received = "positions" not in options, options.get("positions")
-        raise_unless(is_free, "no positions, for a Llama's are rotary", repr(received))
         sizes = vocab_size, context_length, d_model, num_heads, num_layers
         super().__init__(*sizes, positions="rotary", **options)
         for block in self.blocks:
@@ -168,9 +165,6 @@ def from_halves(weight: Tensor, num_heads: PositiveInt) -> Tensor:
 
     Source: the inverse of `permute` in the script of `transformers` for Llama.
     """
-    is_valid = len(weight) % (2 * num_heads) == 0
-    received = f"{len(weight)} rows", num_heads
-    raise_unless(is_valid, "rows in pairs for each head", *received)
     pairs = weight.unflatten(0, (num_heads, 2, -1))  # (H, half, d_k / 2, D)
     return pairs.transpose(1, 2).flatten(0, 2)  # (H * d_k, D)
 
@@ -219,7 +213,6 @@ def load_llama(folder: str | Path) -> Llama:
 
     Source: Touvron et al. 2023; the files' format: `transformers`, LlamaForCausalLM.
     """
-    check_path("folder", folder)
     config = _read_config(Path(folder, "config.json"))
     tied = config["tie_word_embeddings"]
     with torch.device("meta"):  # only shapes

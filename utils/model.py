@@ -22,7 +22,6 @@ from utils.validation import (
     check_inputs,
     check_logits,
     check_number,
-    check_path,
     check_shapes,
     check_targets,
     check_token_ids,
@@ -173,8 +172,6 @@ class GPT(nn.Module):
         self.output.weight = self.embedding.token_embedding.weight
         self.apply(_init_weights)
         for block in self.blocks:  # smaller, because all of them add to one stream
-            is_valid = hasattr(block.attention, "out_proj")
-            raise_unless(is_valid, "attention with an `out_proj`", block.attention)
             for layer in (block.attention.out_proj, block.feed_forward[-1]):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
@@ -191,8 +188,7 @@ class GPT(nn.Module):
         """Return the number of tokens that each cache has; 0 without caches."""
         if caches is None:
             return 0
-        is_valid = isinstance(caches, list | tuple)
-        is_valid = is_valid and all(hasattr(cache, "num_tokens") for cache in caches)
+        is_valid = all(hasattr(cache, "num_tokens") for cache in caches)
         raise_unless(is_valid, "caches as `new_caches` returns them", caches)
         lengths = [len(cache) for cache in caches]
         num_different = len({id(cache) for cache in caches})
@@ -259,7 +255,6 @@ def load_gpt2(folder: str | Path) -> GPT:
 
     Source: Radford et al. 2019; the files' format: `transformers`, GPT2LMHeadModel.
     """
-    check_path("folder", folder)
     path = Path(folder, "config.json")
     config = {"layer_norm_epsilon": 1e-5} | read_json(path)
     check_config(config, path, GPT2_SETTINGS | dict.fromkeys(GPT2_SIZES, int))

@@ -49,8 +49,6 @@ def definitions(name: str) -> Page:
     Traceback (most recent call last):
     AttributeError: notebooks/01_tokens.ipynb doesn't define 'most_frequent_pair'. ...
     """
-    if not isinstance(name, str):
-        raise TypeError(f"expected name as a str, got {type(name).__name__}")
     page = Page(__name__="page", __file__=f"notebooks/{name}.ipynb")
     define(read_cells(f"{name}.ipynb"), vars(page))
     return page

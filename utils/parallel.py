@@ -131,9 +131,6 @@ def merge_parts(
     >>> merge_parts(part, part)
     (tensor([[12.]]), tensor([0.]), tensor([2.]))
     """
-    for part in (first, second):
-        is_part = isinstance(part, tuple | list) and len(part) == 3
-        raise_unless(is_part, "three tensors of each part", f"{part!r:.60}")
     return combine_partial_attention(*map(torch.stack, zip(first, second)))
 
 

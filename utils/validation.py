@@ -228,14 +228,6 @@ def check_context_length(num_tokens: int, limit: int, name: str = "context_lengt
     raise_unless(num_tokens <= limit, f"up to {name} = {limit} tokens", num_tokens)
 
 
-def allocate(make: Callable, *shape: int, **options) -> Tensor:
-    """Call `torch.empty` or the like; raise ValueError if the memory is too small."""
-    try:
-        return make(shape, **options)
-    except RuntimeError:
-        raise_value_error("a shape that fits into memory", shape)
-
-
 # ---- numbers ----------------------------------------------------------------------
 
 
@@ -284,11 +276,6 @@ def check_number(
         raise_value_error(f"a finite {name} {limits}", f"{x!r:.80}")
 
 
-def check_path(name: str, x: str | Path):
-    """Raise ValueError unless x is the path of a file or folder."""
-    raise_unless(isinstance(x, str | Path), f"{name} as a file or folder", repr(x))
-
-
 def check_ints(name: str, numbers: Iterable):
     """Raise ValueError for other than whole numbers, looking at one of each class."""
     unusable = [n for n in {type(n): n for n in numbers}.values() if not is_int(n)]
@@ -297,16 +284,14 @@ def check_ints(name: str, numbers: Iterable):
 
 def to_int_tensor(name: str, numbers: Iterable[int]) -> Tensor:
     """Return a sequence of whole numbers, or a generator of them, as a tensor."""
-    expected = f"{name} as one sequence of whole numbers"
     if not torch.is_tensor(numbers):
         numbers = [*numbers]
-        one_of_each_class = {type(n): n for n in numbers}.values()
-        raise_unless(all(map(is_int, one_of_each_class)), expected, f"{numbers!r:.80}")
+        check_ints(name, numbers)
         numbers = torch.tensor(numbers, dtype=torch.long)
     is_integer = not (numbers.is_floating_point() or numbers.dtype == torch.bool)
-    raise_unless(
-        numbers.dim() == 1 and is_integer, expected, numbers.dtype, numbers.shape
-    )
+    is_valid = numbers.dim() == 1 and is_integer
+    expected = f"{name} as one sequence of whole numbers"
+    raise_unless(is_valid, expected, numbers.dtype, numbers.shape)
     return numbers.long()
 
 

@@ -29,7 +29,6 @@ from utils.validation import (
     check_inputs,
     check_int,
     check_number,
-    check_path,
     check_type,
     raise_unless,
     raise_value_error,
@@ -122,8 +121,6 @@ class TrainingConfig:
         check_int("save_every", self.save_every)
         if self.clip is not None:
             check_number("clip", self.clip, above_zero=True)
-        if self.checkpoint is not None:
-            check_path("checkpoint", self.checkpoint)
         expected = "metadata as a dict of strings, numbers, lists and dicts, which a "
         expected += "checkpoint gives back as they were"
         raise_unless(_is_storable(self.metadata), expected, self.metadata)

@@ -39,7 +39,6 @@ from utils.validation import (
     check_inputs,
     check_int,
     check_number,
-    check_path,
 )
 
 SIZES = "vocabulary", "context", "width", "heads", "layers"  # in the order of `GPT`
@@ -70,7 +69,6 @@ def load_text_model(path: str | Path) -> TextModel:
     Raises FileNotFoundError if a file is missing, and ValueError if it is damaged or
     was not written by this command.
     """
-    check_path("path", path)
     if Path(path).is_dir():
         metadata = read_json(Path(path, "config.json"))
     else:
