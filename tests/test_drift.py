@@ -28,7 +28,7 @@ from utils.checks.examine import examine
 from utils.data import load_text
 from utils.latent import LatentAttention
 from utils.pages import definitions as page_definitions
-from utils.pages import is_constant, is_taken
+from utils.pages import is_constant, takes_answer
 
 NOTEBOOKS = find_notebooks()
 LayerCache = page_definitions("09_attention_at_speed").LayerCache
@@ -102,7 +102,7 @@ CASES = {
     "TransformerBlock": layer(LINEAR, LINEAR, 6, x=random(2, 5, 6)),
     "SwiGLU": layer(6, x=random(2, 5, 6)),
     "Llama": lambda f: layer(11, 5, 8, 2, 3, x=IDS)(partial(f, d_inner=12, tied=False)),
-    "from_halves": lambda f: f(random(12, 5), 2),
+    "interleave_halves": lambda f: f(random(12, 5), 2),
     "GPT": model,
     "LatentAttention": latent_steps,
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
@@ -148,7 +148,7 @@ def twins_in(notebook):
         code = compile(ast.unparse(node), notebook.name, "exec")
         if isinstance(node, ast.Import | ast.ImportFrom) or is_definition(node):
             exec(code, namespace)
-        elif is_constant(node) or is_taken(node):
+        elif is_constant(node) or takes_answer(node):
             with suppress(NameError):  # it may need what was computed before it
                 exec(code, namespace)
         if is_definition(node) and node.name in twins and not is_stub(node):

@@ -70,7 +70,7 @@ def attention_weights(x: Tensor) -> Tensor:
     tensor([[0.5000, 0.5000],
             [0.5000, 0.5000]])
     """
-    return softmax(products(x, x), dim=-1).to(x.dtype)
+    return softmax(dot_products(x, x), dim=-1).to(x.dtype)
 
 
 def context_vectors(x: Tensor) -> Tensor:
@@ -177,10 +177,10 @@ def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
     >>> scaled_scores(torch.ones(1, 4), torch.ones(2, 4))
     tensor([[2., 2.]])
     """
-    return products(query, key) / query.shape[-1] ** 0.5
+    return dot_products(query, key) / query.shape[-1] ** 0.5
 
 
-def products(query: Tensor, key: Tensor) -> Tensor:
+def dot_products(query: Tensor, key: Tensor) -> Tensor:
     """Compute Q K^T, of 16-bit inputs in float32.
 
     query, key: (..., T, d_k) and (..., S, d_k)
@@ -294,7 +294,7 @@ def online_softmax_attention(
         part = slice(start, start + slice_size)
         scores = scaled_scores(query, key[..., part, :])
         new_maximum = torch.maximum(maximum, scores.amax(dim=-1, keepdim=True))
-        base = finite_maximum(new_maximum)
+        base = replace_minus_infinity(new_maximum)
         factor = torch.exp(maximum - base)  # (..., T, 1)
         exps = torch.exp(scores - base)  # (..., T, part)
         denominator = denominator * factor + exps.sum(dim=-1, keepdim=True)
@@ -307,7 +307,7 @@ def online_softmax_attention(
     return accumulator.to(value.dtype)
 
 
-def finite_maximum(maximum: Tensor) -> Tensor:
+def replace_minus_infinity(maximum: Tensor) -> Tensor:
     """Replace -inf by 0, so that `scores - maximum` is nowhere -inf - (-inf), NaN."""
     return maximum.masked_fill(maximum == -torch.inf, 0.0)
 

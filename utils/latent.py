@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from utils.attention import (
     MultiHeadAttention,
     attend_with_heads,
+    dot_products,
     masked_softmax,
     merge_heads,
-    products,
     split_heads,
 )
 from utils.cache import KeyValueCache, restore_on_error
@@ -66,7 +66,7 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
 
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1.2.
     """
-    return products(products(query, W_uk), latent[:, None])
+    return dot_products(dot_products(query, W_uk), latent[:, None])
 
 
 @check_inputs(
@@ -100,7 +100,7 @@ def absorbed_attention(
     """
     width = query.shape[-1] + rotated_query.shape[-1]
     scores = absorbed_scores(query, latent, W_uk)
-    scores = scores + products(rotated_query, rotated_key[:, None])
+    scores = scores + dot_products(rotated_query, rotated_key[:, None])
     weights = masked_softmax(scores / width**0.5)
     latent, W_uv = latent.to(weights.dtype), W_uv.to(weights.dtype)
     return (weights @ latent[:, None] @ W_uv).to(query.dtype)

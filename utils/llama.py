@@ -151,7 +151,7 @@ LAYERS = {  # names of layers, and ours
 
 
 @check_inputs("weight: any (H * d_k, D)")
-def from_halves(weight: Tensor, num_heads: PositiveInt) -> Tensor:
+def interleave_halves(weight: Tensor, num_heads: PositiveInt) -> Tensor:
     """Reorder the rows of queries or keys, so that rotated pairs are neighbours.
 
     `transformers` rotates row i of a head together with row i + d_k/2. They become rows
@@ -160,7 +160,7 @@ def from_halves(weight: Tensor, num_heads: PositiveInt) -> Tensor:
     weight: (H * d_k, D)
     returns: (H * d_k, D)
 
-    >>> from_halves(torch.arange(6)[:, None], num_heads=1)[:, 0]
+    >>> interleave_halves(torch.arange(6)[:, None], num_heads=1)[:, 0]
     tensor([0, 3, 1, 4, 2, 5])
 
     Source: the inverse of `permute` in the script of `transformers` for Llama.
@@ -224,16 +224,16 @@ def load_llama(folder: str | Path) -> Llama:
             tied=tied,
         )
     assign_weights(model, read_weights(folder, LAYERS), folder, tied)
-    rotate = _rotary(config, model.blocks[0].attention.head_dim)
+    rotate = _build_rotary(config, model.blocks[0].attention.head_dim)
     for attention in (block.attention for block in model.blocks):
         attention.rotate = rotate  # no file contains its tables
         query, key = attention.W_query.weight, attention.W_key.weight
-        query.data = from_halves(query.data, attention.num_heads)
-        key.data = from_halves(key.data, attention.num_kv_heads)
+        query.data = interleave_halves(query.data, attention.num_heads)
+        key.data = interleave_halves(key.data, attention.num_kv_heads)
     return model.eval()
 
 
-def _rotary(config, head_dim):
+def _build_rotary(config, head_dim):
     rescale = None
     if config["rope_type"] == "llama3":
         scaling = {name: config[name] for name in LLAMA3}

@@ -50,7 +50,7 @@ def definitions(name: str) -> Page:
     AttributeError: notebooks/01_tokens.ipynb doesn't define 'most_frequent_pair'. ...
     """
     page = Page(__name__="page", __file__=f"notebooks/{name}.ipynb")
-    define(read_cells(f"{name}.ipynb"), vars(page))
+    execute_definitions(read_cells(f"{name}.ipynb"), vars(page))
     return page
 
 
@@ -80,13 +80,13 @@ def number_before(page: str) -> str:
     return number_before(f"deeper/{name}") if name == link else name[:2]
 
 
-def define(cells: list[dict], names: dict, constants: bool = True):
+def execute_definitions(cells: list[dict], names: dict, constants: bool = True):
     """Execute the imports, definitions and, if wanted, the constants of cells."""
     for cell in cells:
         if cell["cell_type"] == "code":
             with suppress(SyntaxError):  # a magic, or a cell that isn't finished
                 for node in ast.parse("".join(cell["source"])).body:
-                    is_wanted = isinstance(node, DEFINITIONS) or is_taken(node)
+                    is_wanted = isinstance(node, DEFINITIONS) or takes_answer(node)
                     if is_wanted or constants and is_constant(node):
                         _execute(ast.unparse(node), names)
 
@@ -101,7 +101,7 @@ def _execute(line, names):
         names.setdefault("__failed__", {})[line] = reason
 
 
-def is_taken(node: ast.stmt) -> bool:
+def takes_answer(node: ast.stmt) -> bool:
     """Return whether a line takes a reader's answer, or another page's definitions."""
     is_assignment = isinstance(node, ast.Assign)
     return is_assignment and bool(ANSWER_CALLS.search(ast.unparse(node.value)))

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from utils.attention import finite_maximum, scaled_scores
+from utils.attention import replace_minus_infinity, scaled_scores
 from utils.validation import (
     NonNegativeInt,
     PositiveInt,
@@ -82,7 +82,7 @@ def partial_attention(
     maxima = scores.new_full(scores.shape[:-1], float("-inf"))  # (..., T)
     if scores.shape[-1]:
         maxima = scores.detach().amax(dim=-1)
-    base = finite_maximum(maxima)
+    base = replace_minus_infinity(maxima)
     check_finite("maxima below inf, and no NaN", base)
     exps = torch.exp(scores - base[..., None])
     return exps @ value.to(exps.dtype), maxima, exps.sum(dim=-1)
@@ -109,7 +109,7 @@ def combine_partial_attention(
     section 3.
     """
     largest = maxima.amax(dim=0)
-    base = finite_maximum(largest)
+    base = replace_minus_infinity(largest)
     check_finite("maxima below inf, and no NaN", base)
     factors = torch.exp(maxima - base)  # (P, ..., T)
     accumulator = (factors[..., None] * accumulators).sum(0)

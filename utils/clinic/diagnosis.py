@@ -4,7 +4,7 @@ from utils.checks import records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
 from utils.checks.examine import Result
 from utils.clinic.instruments import readings, usable_instruments
-from utils.clinic.patients import RIVALS, SUSPECTS, expect_layer, suspects, twin
+from utils.clinic.patients import RIVALS, SUSPECTS, check_layer, suspects, twin
 from utils.validation import raise_unless
 
 HEADINGS = {
@@ -28,7 +28,7 @@ def diagnose(patient, *slugs) -> Result:
     returns: a `Result` as `check` gives it; where not passed, `diagnosis` is wrong,
         half-right, not-attempted or no-such-suspect
     """
-    is_patient = expect_layer(patient).is_patient
+    is_patient = check_layer(patient).is_patient
     raise_unless(is_patient, "a patient, such as patient(7)", repr(patient))
     state, lines = _judge(patient, slugs)
     name = f"Patient {patient.number}"
@@ -50,8 +50,8 @@ def _judge(patient, slugs):
             return "no-such-suspect", [f"{slug!r} is no suspect here. {expected}"]
     claimed = frozenset(slugs)
     if claimed == faults:
-        return "passed", [*_proofs(patient)]
-    lines, hits = [_evidence(patient, claimed)], claimed & faults
+        return "passed", [*_explain_faults(patient)]
+    lines, hits = [_find_evidence(patient, claimed)], claimed & faults
     if not hits:
         return "wrong", lines
     text = "The rest is not." if claimed > faults else "Something else is wrong, too."
@@ -63,21 +63,23 @@ def _join(slugs):
     return " and ".join(sorted(slugs))
 
 
-def _proofs(patient):
+def _explain_faults(patient):
     """Yield each wrong step, what shows it, and what excludes its nearest rival."""
     suspect_lines = suspects(patient)
     for slug in sorted(patient._slugs):
         slugs = patient._slugs - {slug}
         yield f"{slug}: {suspect_lines[slug]}."
-        yield "  " + _evidence(patient, slugs)
+        yield "  " + _find_evidence(patient, slugs)
         rival = RIVALS.get(slug)
         if rival in suspect_lines and rival not in patient._slugs:
-            yield "  " + _evidence(patient, slugs | {rival}, f"with {rival} instead")
+            yield "  " + _find_evidence(
+                patient, slugs | {rival}, f"with {rival} instead"
+            )
     if not patient._slugs:
         yield "It is healthy: no instrument finds a difference."
 
 
-def _evidence(patient, claimed, where=None):
+def _find_evidence(patient, claimed, where=None):
     """Return a number that tells a patient from a layer with other mistakes.
 
     Instruments that show a wrong step of only one of the two come first.

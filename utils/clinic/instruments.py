@@ -5,7 +5,7 @@ from functools import wraps
 import torch
 
 from utils.attention import merge_heads, split_heads
-from utils.clinic.patients import expect_layer, twin, uniform
+from utils.clinic.patients import check_layer, twin, uniform
 from utils.plots import chart
 from utils.validation import raise_unless
 
@@ -53,13 +53,13 @@ def usable_instruments(layer) -> list[str]:
 
 def readings(layer, name: str) -> dict[str, float]:
     """Return what an instrument measures on a layer: what -> number."""
-    usable = usable_instruments(expect_layer(layer))
+    usable = usable_instruments(check_layer(layer))
     raise_unless(name in usable, f"one of {', '.join(usable)} for this layer", name)
     values = INSTRUMENTS[name](layer)
     return {label: float(value) for label, value in values.items()}
 
 
-def _inputs(layer, tokens=TOKENS):
+def _draw_inputs(layer, tokens=TOKENS):
     """Return what a layer takes, a list: x, or query, key and value."""
     generator = torch.Generator().manual_seed((layer.number + 1_000_000) % 2**32)
     shape = BATCH, tokens, layer.kind.width
@@ -84,7 +84,7 @@ def bisect(layer):
     Before the cut: are the weights those of the healthy twin? After it: is the output
     what these weights give, with the layer's own values?
     """
-    inputs = _inputs(layer)
+    inputs = _draw_inputs(layer)
     output, weights = _run(layer, *inputs)
     _, healthy = _run(twin(layer), *inputs)
     with torch.no_grad():
@@ -101,7 +101,7 @@ def bisect(layer):
 @instrument("sums of the weights")
 def row_sums(layer):
     """Sum the weights along the keys, which should give 1, and along the queries."""
-    _, weights = _run(layer, *_inputs(layer))
+    _, weights = _run(layer, *_draw_inputs(layer))
     rows, columns = weights.sum(-1), weights.sum(-2)
     sums = {"smallest row": rows.min(), "largest row": rows.max()}
     return sums | {"smallest column": columns.min(), "largest column": columns.max()}
@@ -113,7 +113,7 @@ def scale_scores(layer):
 
     A function gets its query times the factor, a layer x times the root of it.
     """
-    inputs, largest = _inputs(layer), {}
+    inputs, largest = _draw_inputs(layer), {}
     for name, factor in FACTORS.items():
         first_input = inputs[0] * (factor**0.5 if layer.kind.is_masked else factor)
         _, weights = _run(layer, first_input, *inputs[1:])
@@ -128,7 +128,7 @@ def permute_tokens(layer):
     Keys and values may come in any order together. In a causal layer the output of the
     last token does not depend on the order of those before it.
     """
-    inputs = _inputs(layer)
+    inputs = _draw_inputs(layer)
     output = _run(layer, *inputs)[0]
     if not layer.kind.is_masked:
         query, key, value = inputs
@@ -144,9 +144,9 @@ def permute_tokens(layer):
     return {label: _distance(moved_output[:, -1], output[:, -1])}
 
 
-def _moves(layer):
+def _measure_moves(layer):
     """Return (T, T): how far output i moves at most when token j is replaced."""
-    x = _inputs(layer)[0]
+    x = _draw_inputs(layer)[0]
     output, moves = _run(layer, x)[0], []
     for j in range(TOKENS):
         changed_x = x.clone()
@@ -158,7 +158,7 @@ def _moves(layer):
 def _draw_moves(
     layers, names, title="How far each output moves when a token is replaced"
 ):
-    maps = torch.stack([_moves(layer) for layer in layers])
+    maps = torch.stack([_measure_moves(layer) for layer in layers])
     axes = {"row_axis": "output", "column_axis": "replaced token"}
     chart.heat(maps, title=title, names=names, vmax=maps.max().item(), **axes)
 
@@ -166,7 +166,7 @@ def _draw_moves(
 @instrument("how far outputs move", _draw_moves)
 def replace_tokens(layer):
     """Replace each token by that of another sentence; draw how far outputs move."""
-    moves = _moves(layer)
+    moves = _measure_moves(layer)
     return {
         "the next token replaced, at most": moves.diagonal(1).max(),
         "a token after that replaced, at most": moves.triu(2).max(),
@@ -176,7 +176,7 @@ def replace_tokens(layer):
 @instrument("how far its output is from …")
 def one_token(layer):
     """Give one token alone, whose weight can only be 1, and see what comes out."""
-    inputs = _inputs(layer, tokens=1)
+    inputs = _draw_inputs(layer, tokens=1)
     output = _run(layer, *inputs)[0]
     if not layer.kind.is_masked:
         tensors = dict(zip(("query", "key", "value"), inputs))

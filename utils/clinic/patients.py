@@ -247,11 +247,11 @@ def suspects(layer: Layer) -> dict[str, str]:
     >>> suspects(patient(7))["softmax-over-queries"]
     'the softmax runs over the queries'
     """
-    letter = expect_layer(layer).kind.letter
+    letter = check_layer(layer).kind.letter
     return {s: line for s, (kinds, _, line) in SUSPECTS.items() if letter in kinds}
 
 
-def expect_layer(layer):
+def check_layer(layer):
     """Return the layer; raise ValueError unless it is a layer of the clinic."""
     is_layer = isinstance(layer, Layer)
     raise_unless(is_layer, "a patient, such as patient(7)", repr(layer))

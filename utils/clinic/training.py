@@ -6,7 +6,7 @@ import math
 import torch
 from torch import nn
 
-from utils.clinic.patients import LENGTH, expect_layer
+from utils.clinic.patients import LENGTH, check_layer
 from utils.model import mean_loss
 from utils.training import train
 from utils.validation import NonNegativeInt, check_inputs, raise_unless
@@ -67,7 +67,7 @@ def train_on_words(
     layer: a patient with weights, so not a function, or a twin of one
     returns: one loss for each step
     """
-    kind = expect_layer(layer).kind
+    kind = check_layer(layer).kind
     raise_unless(kind.is_masked, "a layer with weights", kind.name)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

@@ -191,7 +191,7 @@ def train(
         state.load()
     get_batch = batches if callable(batches) else lambda i: batches[i % len(batches)]
     callbacks = [on_step] if on_step else []
-    if show_progress and _in_notebook():
+    if show_progress and _is_in_notebook():
         callbacks.append(_show_progress(steps))
     is_first_process = not _is_distributed() or dist.get_rank() == 0
     writes_checkpoint = config.checkpoint is not None and is_first_process
@@ -394,7 +394,7 @@ def read_checkpoint(path: str | Path) -> dict:
     return state
 
 
-def _in_notebook():
+def _is_in_notebook():
     ipython = sys.modules.get("IPython")  # not imported: it may not be installed
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
