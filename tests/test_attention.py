@@ -141,6 +141,28 @@ def grouped(num_kv_heads=2, **options):
 CONTEXT = random(2, 5, 5)
 
 
+def test_one_product_for_all_projections_leaves_out_no_bias_hook_or_own_forward():
+    """On a GPU; the device `meta`, too, isn't the CPU."""
+    layer = MultiHeadAttention(10, 10, 11, 0.0, num_heads=2, qkv_bias=True).to("meta")
+    x, calls = torch.empty(2, 7, 10, device="meta"), []
+    layer.W_key = nn.Linear(10, 10, bias=False, device="meta")
+    assert layer(x).shape == x.shape
+    layer.W_key = nn.Linear(10, 10, device="meta")
+    for hook in ("register_forward_hook", "register_forward_pre_hook"):
+        getattr(layer.W_key, hook)(lambda *parts: calls.append(parts))
+    layer(x)
+    assert len(calls) == 2
+
+    class Counted(nn.Linear):
+        def forward(self, x):
+            calls.append(x)
+            return super().forward(x)
+
+    layer.W_key = Counted(10, 10, device="meta")
+    layer(x)
+    assert len(calls) == 3
+
+
 # ---- MultiHeadAttention in every combination of its options -------------------------
 
 WIDTH, MAX_TOKENS = 24, 9
