@@ -537,10 +537,7 @@ class MultiHeadAttention(nn.Module):
         cache: KeyValueCache | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         start = self._check_inputs(x, context, padding_mask, cache)
-        source = x if context is None else context
-        query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, d_k)
-        key = split_heads(self.W_key(source), self.num_kv_heads)  # (B, H_kv, S, d_k)
-        value = split_heads(self.W_value(source), self.num_kv_heads)
+        query, key, value = self._project_heads(x, context, cache)
         if self.rotary and context is None:
             query, key = self.rotate(query, start), self.rotate(key, start)
         with restore_on_error([cache]):
@@ -581,6 +578,31 @@ class MultiHeadAttention(nn.Module):
         is_valid = len(context) == len(x)
         raise_unless(is_valid, "a context for each sentence", context.shape, x.shape)
         return num_cached
+
+    def _project_heads(self, x, context, cache):
+        """Return query (B, H, T, d_k), key and value (B, H_kv, S, d_k)."""
+        layers = self.W_query, self.W_key, self.W_value
+        counts = self.num_heads, self.num_kv_heads, self.num_kv_heads
+        is_joint = context is None and cache is None and not x.is_cpu
+        if is_joint and _can_be_joined(layers):
+            # A GPU takes longer to start three products than to compute a larger one.
+            # A step of decoding would wait for the copy of the weights instead.
+            weight, bias = torch.cat([layer.weight for layer in layers]), None
+            if self.W_query.bias is not None:
+                bias = torch.cat([layer.bias for layer in layers])
+            heads = F.linear(x, weight, bias).unflatten(-1, (-1, self.head_dim))
+            return [t.transpose(1, 2) for t in heads.split(counts, dim=2)]
+        source = x if context is None else context
+        projected = [W(t) for W, t in zip(layers, (x, source, source))]
+        return [split_heads(t, n) for t, n in zip(projected, counts)]
+
+
+def _can_be_joined(layers):
+    """Return whether one product gives what these layers give, called one by one."""
+    kinds = "forward", "forward_pre", "backward", "backward_pre"
+    have_hooks = any(getattr(W, f"_{kind}_hooks") for W in layers for kind in kinds)
+    are_linear = all(type(W) is nn.Linear for W in layers)
+    return are_linear and not have_hooks and len({W.bias is None for W in layers}) == 1
 
 
 @check_inputs(
