@@ -585,7 +585,8 @@ class MultiHeadAttention(nn.Module):
         counts = self.num_heads, self.num_kv_heads, self.num_kv_heads
         is_joint = context is None and cache is None and not x.is_cpu
         if is_joint and _can_be_joined(layers):
-            # A GPU takes longer to start three products than to compute a larger one.
+            # A GPU takes longer to start three products than to compute a larger one
+            # (`gpu` in tests/benchmarks.md is measured with it).
             # A step of decoding would wait for the copy of the weights instead.
             weight, bias = torch.cat([layer.weight for layer in layers]), None
             if self.W_query.bias is not None:
