@@ -50,7 +50,7 @@ def definitions(name: str) -> Page:
     AttributeError: notebooks/01_tokens.ipynb doesn't define 'most_frequent_pair'. ...
     """
     page = Page(__name__="page", __file__=f"notebooks/{name}.ipynb")
-    execute_definitions(read_cells(f"{name}.ipynb"), vars(page))
+    run_definitions(read_cells(f"{name}.ipynb"), vars(page))
     return page
 
 
@@ -80,7 +80,7 @@ def number_before(page: str) -> str:
     return number_before(f"deeper/{name}") if name == link else name[:2]
 
 
-def execute_definitions(cells: list[dict], names: dict, constants: bool = True):
+def run_definitions(cells: list[dict], names: dict, constants: bool = True):
     """Execute the imports, definitions and, if wanted, the constants of cells."""
     for cell in cells:
         if cell["cell_type"] == "code":

@@ -9,7 +9,7 @@ from utils.checks.engine.guard import isolate_session, read_excerpt
 from utils.checks.engine.values import safe_text
 from utils.checks.examine import Result, examine
 from utils.checks.overview import say_what_is_next
-from utils.pages import execute_definitions, read_cells, read_opening
+from utils.pages import run_definitions, read_cells, read_opening
 from utils.validation import check_type, raise_value_error
 
 STATES = {"passed": display.PASSED, "not-attempted": display.NOT_ATTEMPTED}
@@ -142,8 +142,6 @@ def _saved_answers(exercise):
         with suppress(OSError, ValueError, LookupError, TypeError):  # a damaged file
             saved, namespace = read_cells(page), {"__name__": "saved"}
             checks = [f'check("{label}"' in "".join(cell["source"]) for cell in saved]
-            execute_definitions(
-                saved[: checks.index(True) + 1], namespace, constants=False
-            )
+            run_definitions(saved[: checks.index(True) + 1], namespace, constants=False)
             if exercise.name in namespace:
                 yield read_opening(page)[0], namespace[exercise.name]

@@ -84,6 +84,7 @@ DELTA = [
     Mistake("own-token-alone", "You overwrote the state of the earlier tokens: add to it, state = state + …", "state = torch.outer(key[t], change)"),
     Mistake("whole-matrix-fades", "You multiplied the whole state by 1 − beta: keep it as it is, because beta belongs to the difference alone.", "state = (1 - beta[t]) * faded + torch.outer(key[t], change)"),
     Mistake("beta-on-the-value", "You multiplied only v by beta: put parentheses around the difference, beta * (v − k @ M).", "change = beta[t] * value[t] - known"),
+    Mistake("beta-on-what-is-known", "You multiplied only what the key reads by beta: put parentheses around the difference, beta * (v − k @ M).", "change = value[t] - beta[t] * known"),
     Mistake("added-for-subtracted", "You added what the key reads: subtract it from v.", "change = beta[t] * (value[t] + known)"),
     Mistake("read-before-write", "You let the query read before the token has written: write first, then read.", "read = query[t] @ faded"),
     Mistake("scaled", "You divided by √d_k: leave that out.", "query = query * key.shape[-1] ** -0.5"),

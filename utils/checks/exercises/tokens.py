@@ -72,6 +72,7 @@ exercise_1_2 = Exercise(
         Mistake("stride-ignored", "You began a window at every id: the starts are 0, stride, 2 * stride and so on.", "stride = 1"),
         Mistake("context-for-stride", "You began the windows `context_length` apart: begin them `stride` apart.", "stride = context_length"),
         Mistake("last-window-lost", "You lost the last window although its targets exist: a start s is right as long as s + context_length < len(ids).", "stop = len(ids) - context_length - 1", "starts = range(0, stop, stride)[: (stop - 1) // stride]"),
+        Mistake("one-target-for-a-window", "You took one target for each window: each of its inputs has a target, so take the window that begins one position later.", "targets = [ids[s + context_length] for s in starts]"),
         Mistake("type-too-small", "You made integers of type {kind}, which can't hold every id, such as 50256: leave the type out, and torch.tensor takes int64.", "kind = torch.int8", "kind = torch.uint8", "kind = torch.int16"),
     ],
 )  # fmt: skip
