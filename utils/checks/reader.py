@@ -9,7 +9,7 @@ from utils.checks.engine.guard import isolate_session, read_excerpt
 from utils.checks.engine.values import safe_text
 from utils.checks.examine import Result, examine
 from utils.checks.overview import say_what_is_next
-from utils.pages import run_definitions, read_cells, read_opening
+from utils.pages import read_cells, read_opening, run_definitions
 from utils.validation import check_type, raise_value_error
 
 STATES = {"passed": display.PASSED, "not-attempted": display.NOT_ATTEMPTED}
