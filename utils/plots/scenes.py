@@ -423,44 +423,19 @@ def formula(picture, words, query: Tensor, key: Tensor, value: Tensor, followed:
     query, key, value: (T, d_k) each
     followed: the number of the word with a frame
     """
-    draw_formula(picture, [0.75], words, query, key, value, {"lit": followed})
-
-
-def draw_formula(picture, middles, words, query, key, value, lit):
-    """Draw causal attention of one head, in one row or in two.
-
-    middles: the height of the row, or of one for the weights and one for the output
-    """
     T, d_k = query.shape
-    scores, mask = query @ key.mT / d_k**0.5, causal_mask(T)
+    scores, mask, lit = query @ key.mT / d_k**0.5, causal_mask(T), {"lit": followed}
     weights = masked_softmax(scores, mask)
     texts = [[format_number(s, 1) for s in line] for line in scores.tolist()]
-    lefts, cells = (
-        (0.6, 1.41, 2.46, 4.18, 5.51, 6.2),
-        (0.27, 0.27, 0.37, 0.35, 0.25, 0.33),
-    )
-    if len(middles) == 2:
-        lefts, cells = (
-            (0.6, 1.45, 2.85, 5.15, 2.6, 3.6),
-            (0.27, 0.27, 0.42, 0.4, 0.3, 0.42),
-        )
-    at_q, at_k, at_s, at_w, at_v, at_c = zip(lefts, cells)
-    hidden = lit | {"mask": mask}
-    compared = [(*at_q, query, "query", "q", {"rows": words} | lit)]
-    compared += [(*at_k, key.mT, "key", "k.T", {})]
-    compared += [(*at_s, texts, "score", f"scores ÷ √{d_k}", lit)]
-    compared += [(*at_w, weights, "weight", "weights", hidden)]
-    mixed = [(*at_v, value, "value", "v", {})]
-    mixed += [(*at_c, weights @ value, "output", "context", lit)]
-    signs = ["×", "=", "mask →"]
-    if len(middles) == 1:
-        draw_product(picture, *middles, [*signs, "×", "="], *compared, *mixed)
-    else:
-        again = (0.6, 0.4, weights, "weight", "weights", {"rows": words} | hidden)
-        draw_product(picture, middles[0], signs, *compared)
-        draw_product(picture, middles[1], "×=", again, *mixed)
-    middle = (lefts[2] + T * cells[2] + lefts[3]) / 2
-    picture.note((middle, middles[0] + 0.13), "softmax", align="center")
+    grids = [(0.6, 0.27, query, "query", "q", {"rows": words} | lit)]
+    grids += [(1.41, 0.27, key.mT, "key", "k.T", {})]
+    grids += [(2.46, 0.37, texts, "score", f"scores ÷ √{d_k}", lit)]
+    grids += [(4.18, 0.35, weights, "weight", "weights", lit | {"mask": mask})]
+    grids += [(5.51, 0.25, value, "value", "v", {})]
+    grids += [(6.2, 0.33, weights @ value, "output", "context", lit)]
+    boxes = draw_product(picture, 0.75, ["×", "=", "mask →", "×", "="], *grids)
+    middle = (boxes[2].right[0] + boxes[3].x) / 2
+    picture.note((middle, 0.88), "softmax", align="center")
 
 
 def draw_product(picture, middle, signs, *grids):

@@ -21,13 +21,11 @@ from utils.plots.publishing import (
 from utils.plots.scenes import (
     SHARED,
     SUMMED,
-    draw_formula,
     draw_looks,
     draw_owners,
-    draw_product,
 )
 from utils.plots.steps import in_steps
-from utils.plots.theme import GREY, INK, WIDTH
+from utils.plots.theme import INK, WIDTH
 from utils.tokenizer import decode_bpe, encode_bpe
 from utils.validation import raise_unless
 
@@ -318,153 +316,6 @@ def learning(lines, stages):
         picture, last = Picture(), [len(words) - 1 for words in lines]
         draw_looks(picture, lines, last, weights)
         yield picture, text
-
-
-@in_steps
-def layer(words, x: Tensor, matrices, out_proj: Tensor):
-    """Show the six steps of a layer of two heads, below a map of the whole.
-
-    x: (T, d_in)
-    matrices: W_query, W_key and W_value, with both heads side by side: (d_in, D)
-    out_proj: (D, D)
-    """
-    (T, D), lit = (len(x), len(out_proj)), {"lit": len(words) - 1}
-    rows, d_k = [x @ matrix for matrix in matrices], D // 2
-    q, k, v = (part.view(T, 2, d_k).transpose(0, 1) for part in rows)
-    weights = masked_softmax(q @ k.mT / d_k**0.5, causal_mask(T))
-    contexts = weights @ v
-    joined = contexts.transpose(0, 1).flatten(1)
-    softmax, whole = "softmax(masked(q @ k.mT / d_k**0.5))", f"(B, T, D) = {(1, T, D)}"
-    heads = f"(B, H, T, d_k) = {(1, 2, T, d_k)}"
-    cut = ".view(B, T, H, d_k).transpose(1, 2)", f"{(1, T, 2, d_k)}, then {heads}"
-    scores, join = f"(B, H, T, T) = {(1, 2, T, T)}", ".transpose(1, 2).flatten(2)"
-    top, below = 1.6, 2.75 + T * LINE  # where the first lines of code begin
-    middle, labels = top + 0.67 + D * LINE / 2, {"rows": words} | lit
-
-    picture = _draw_layer_map({1, 2})
-    _draw_code(picture, (0.15, top), 1, "W_query(x)", whole)
-    _draw_code(picture, (2.6, top), 2, *cut)
-    both = [(5.2 + 0.8 * i, 0.27, q[i], "query", f"head {i}", lit) for i in (0, 1)]
-    grids = [(0.6, 0.25, x, "x", "x", labels)]
-    grids += [(2.0, 0.27, matrices[0], None, "W_query", {})]
-    grids += [(3.45, 0.27, rows[0], "query", "queries", lit)]
-    draw_product(picture, middle, ["×", "=", "cut →", " "], *grids, *both)
-    yield picture, CUT
-
-    picture = _draw_layer_map({3, 4}, heads={0})
-    _draw_code(picture, (0.15, top), 3, softmax, scores)
-    _draw_code(picture, (0.15, below), 4, "weights @ v", heads)
-    middles = [y + 0.67 + T * LINE / 2 for y in (top, below)]
-    draw_formula(picture, middles, words, q[0], k[0], v[0], lit)
-    found = [words[head[-1].argmax()] for head in weights]
-    yield picture, INSIDE.format(last=words[-1], found=found)
-
-    picture = _draw_layer_map({5, 6})
-    _draw_code(picture, (0.15, top), 5, join, whole)
-    _draw_code(picture, (4.3, top), 6, "out_proj(joined)", whole)
-    grids = [(0.6, 0.38, joined, "output", "joined", labels)]
-    grids += [(3.0, 0.3, out_proj, None, "out_proj", {})]
-    grids += [(5.0, 0.38, joined @ out_proj, "output", "output", lit)]
-    draw_product(picture, middle, "×=", *grids)
-    _name_halves(picture, 0.6, middle + (T + 1) * LINE / 2, 0.38 * d_k)
-    yield picture, JOINED
-
-    parts = q[:, -1:], weights[:, -1:], contexts[:, -1:]
-    after = joined[-1:], joined[-1:] @ out_proj
-    yield _draw_one_word(words, x[-1:], parts, after), WHOLE.format(last=words[-1])
-
-
-def _draw_one_word(words, x, parts, after):
-    """Return a picture with all six steps of a layer for the last word.
-
-    x: (1, d_in)
-    parts: query, weights and context vector in each head, (2, 1, …) each
-    after: the heads joined, and the output, (1, D) each
-    """
-    picture, wide = _draw_layer_map(range(1, 7), heads=(0, 1)), {"cell": 0.42}
-    start = picture.grid((0.6, 2.7), x, "x", "x", cell=0.27, rows=words[-1:])
-    for i, (query, weights, context) in enumerate(zip(*parts)):
-        y, name = 2.2 + i, f"query of head {i}"
-        asked = picture.grid((2.5, y), query, "query", name, cell=0.35)
-        shares = picture.grid(
-            (3.8, y), weights, "weight", "weights", columns=words, **wide
-        )
-        mixed = picture.grid((5.95, y), context, "output", "context", **wide)
-        picture.chain(start, asked, shares, mixed)
-        for step, box in ((2, asked), (3, shares), (4, mixed)):
-            picture.step((box.x, box.y + LINE), step)
-    joined = picture.grid((2.5, 4.25), after[0], "output", "joined", **wide)
-    _name_halves(picture, 2.5, 4.25 + 1.5 * LINE, joined.width / 2)
-    output = picture.grid((5.11, 4.25), after[1], "output", "output", cell=0.42)
-    picture.wire(joined, output)
-    for step, box in ((5, joined), (6, output)):
-        picture.step((box.x, box.y + LINE), step)
-    return picture
-
-
-def _name_halves(picture, left, y, width):
-    """Write below the halves of joined rows, each so wide, which head is theirs."""
-    for i in (0, 1):
-        picture.note((left + (i + 0.5) * width, y), f"head {i}", align="center")
-
-
-def _draw_code(picture, at, step, code, shape):
-    """Draw a step's number, its code, and below it the shape of the result."""
-    picture.step(at, step)
-    style = {"family": "DejaVu Sans Mono", "ha": "left"}
-    picture.write(at[0] + 0.18, at[1], code, **style)
-    picture.write(at[0] + 0.18, at[1] + 0.19, shape, color=GREY, **style)
-
-
-def _draw_layer_map(steps, heads=()):
-    """Return a picture with the parts of a layer of two heads, pale except these steps.
-
-    heads: those whose steps they are, if they are the third and the fourth
-    """
-    picture = Picture()
-
-    def draw(step, at, text, size, kind="op", head=None):
-        picture.is_pale = step not in steps or head is not None and head not in heads
-        box = picture.block(at, text, kind, size=size)
-        picture.step((box.x, box.y), step)
-        return box
-
-    picture.is_pale = True
-    start = picture.word((0.3, 0.75), "x")
-    made = draw(1, (0.75, 0.34), "W_query\nW_key\nW_value", (0.85, 0.82), "learned")
-    cut = draw(2, (1.95, 0.6), "cut", (0.6, 0.3))
-    join = draw(5, (5.0, 0.6), "join", (0.6, 0.3))
-    last = draw(6, (5.85, 0.6), "out_proj", (0.85, 0.3), "learned")
-    picture.is_pale = True
-    picture.chain(start, made, cut)
-    picture.wire(join, last)
-    for i, y in enumerate((0.3, 0.92)):
-        compare = draw(3, (2.95, y), "compare", (0.9, 0.3), head=i)
-        mix = draw(4, (4.15, y), "mix", (0.5, 0.3), head=i)
-        picture.is_pale = True
-        picture.chain(cut, compare, mix, join)
-        picture.note((3.17, y - 0.12), f"head {i}")
-    picture.is_pale = False
-    return picture
-
-
-CUT = (
-    "Steps 1 and 2: one product gives each word the queries of both heads, in one row, "
-    "which is cut into a part for each head. Keys and values are made in the same way."
-)
-INSIDE = (
-    "Steps 3 and 4: head 0 compares its queries with its keys, and mixes its values, "
-    "so {last} takes from {found[0]}. Head 1 does the same, and there {last} takes "
-    "from {found[1]}."
-)
-JOINED = (
-    "Steps 5 and 6: the contexts of both heads are put side by side again, and a "
-    "matrix computes with the numbers of both."
-)
-WHOLE = (
-    "All six steps for {last}: its row becomes a query in each head, which finds its "
-    "word, and the two context vectors, joined, become the output."
-)
 
 
 @in_steps
