@@ -154,6 +154,14 @@ class MultiHeadAttention(attention.MultiHeadAttention):
         return self.out_proj(torch.cat(values, dim=-1))
 
 
+@wrong("one-change")
+def attention_weights(x):
+    rows = []
+    for i in range(len(x) + 1):
+        rows.append(torch.softmax(x[i] @ x.T, dim=-1))
+    return torch.stack(rows)
+
+
 @wrong("not-cut")
 class MultiHeadAttention(attention.MultiHeadAttention):
     def forward(self, x):

@@ -23,7 +23,7 @@ ERRORS = {  # an error with its lines and all code, as `_match_error` joins them
     r"(Type|Attribute)Error: .*\btorch\.return_types\.(max|min)\b": Diagnosis("pair-not-taken-apart", "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."),
     r"TypeError: expected Tensor as element \d+ in argument 0, but got tuple": Diagnosis("pairs-joined", "You join pairs: a function that returns (output, weights) gives two tensors, so take the first."),
     r"AttributeError: '(tuple|list)' .* '(shape|m?T)'|TypeError: linear\(\): argument 'input' .* not (tuple|list)": Diagnosis("several-for-one", "You pass several tensors where one is needed: take one of them, such as q[h], or join them, torch.cat(heads, dim=-1)."),
-    r"IndexError: index \d+ is out of bounds for dimension 0 (?![\s\S]*(chunk|split|flatten|view|reshape))": Diagnosis("not-cut", "You take parts of a tensor by an index, but the first axis of a batch counts the sentences: cut the features first, as .chunk(num_heads, dim=-1) does."),
+    r"IndexError: index \d+ is out of bounds for dimension 0 (?![\s\S]*(chunk|split|flatten|view|reshape))[\s\S]*\bnum_heads\b": Diagnosis("not-cut", "You take parts of a tensor by an index, but the first axis of a batch counts the sentences: cut the features first, as .chunk(num_heads, dim=-1) does."),
     r"(Index|Runtime)Error: [\s\S]*\.chunk\((self\.\w+, (dim=)?1|[^,()]*)\)": Diagnosis("tokens-cut", "It looks as if your `chunk` cuts another axis than the features, because its `dim` is 1 or missing: .chunk(num_heads, dim=-1) cuts the features."),
 }  # fmt: skip
 
