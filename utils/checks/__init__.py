@@ -32,8 +32,8 @@ If no mistake fits, the other finders look for an error of Python, for two mista
 a repair. If they find nothing either, the reader sees only the difference of step 6.
 
 Right answers are in `exercises/`. What several of them have is in `shared`, mistakes, and
-in `layer_facts`. The modules of `engine/` know nothing of attention and import no
-exercise: `guard` runs answers, `values` compares results,
+in `layer_facts`. The modules of `engine/` import no exercise, and only some texts in
+`reasons` speak of heads: `guard` runs answers, `values` compares results,
 `messages` shows differences, and `mistakes`, `forms` (wrong forms of a result, such as a
 list), `reasons` (errors of Python), `repair` and `facts` have the finders. `records` stores
 what has passed, and `overview` says what is next.
