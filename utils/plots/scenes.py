@@ -23,7 +23,7 @@ from utils.plots.publishing import (
     to_array,
     visible,
 )
-from utils.plots.theme import GREY, INK, NAME, SERIES, WIDTH
+from utils.plots.theme import GREY, INK, NAME, PALE, SERIES, WIDTH
 from utils.tokenizer import decode_bpe
 
 
@@ -346,96 +346,101 @@ def attention_and_mlps(picture, words, *, with_sums=False):
 def whole_layer(picture, words, x: Tensor, matrices, out_proj: Tensor):
     """Draw the six steps of a layer of two heads, with the shapes of all matrices.
 
-    Of what depends on the last word, its row has numbers, and the others are empty.
-
     x: (T, d_in)
     matrices: W_query, W_key and W_value, with both heads side by side: (d_in, D)
     out_proj: (D, D)
     """
     mask, ends, lit = causal_mask(len(x)), [], {"lit": len(x) - 1}
-    style = lit | {"rows": words, "cell": 0.22, "shape": "(T, d_in)"}
-    y = picture.grid((0.75, 0.45), x, "x", "x", **style).middle[1]
-    picture.sign((1.92, y), "×")
-    picture.step((2.22, y - 0.5), 1)
-    for i, name in enumerate(("W_query", "W_key", "W_value")):
-        left = 2.3 + 1.55 * i
-        picture.note((left + 0.6, y - 0.56), name, align="center", bold=True)
-        for h in (0, 1):
-            at = left + 0.61 * h, y - 0.42
-            picture.block(at, f"head {h}", "learned", size=(0.58, 0.84))
-        picture.note((left + 0.6, y + 0.53), "(d_in, d_out)", align="center")
     width = len(out_proj) // 2
+    style = lit | {"rows": words, "cell": 0.22, "shape": "(T, d_in)"}
+    y = picture.grid((0.6, 0.75), x, "x", "x", **style).middle[1]
+    picture.sign((1.75, y), "×")
+    picture.step((2.12, 0.22), 1)
+    for i, name in enumerate(("W_query", "W_key", "W_value")):
+        left, halves = 2.2 + 1.6 * i, matrices[i].split(width, dim=-1)
+        picture.note((left + 0.66, 0.22), name, align="center", bold=True)
+        for h, half in enumerate(halves):
+            at = left + 0.69 * h, y - len(half) * LINE / 2
+            box = picture.grid(at, _tenths(half), cell=0.63 / width)
+            picture.note((box.top[0], box.y - 0.12), f"head {h}", align="center")
+        low = box.bottom[1] + 0.14
+        picture.note((left + 0.66, low), "(d_in, d_out)", align="center")
+    low += 0.2
+    picture.wire((2.2, low), (6.72, low), "x", head=False)
     parts = zip(*[(x @ matrix).split(width, dim=-1) for matrix in matrices])
     contexts = []
     for h, (q, k, v) in enumerate(parts):
-        left, y = 0.1 + 3.45 * h, 2.85
-        ground = Box(left + 0.1, y - 0.7, 3.05, 2.45)
+        left, y = 3.5 * h, low + 1.35
+        ground = Box(left + 0.1, y - 0.7, 3.15, 2.45)
         ground = picture.shelf(ground, f"head {h}", "memory")
-        picture.wire((4.45, 1.55), ground.top, "x")
+        picture.wire((2.7 + 2.5 * h, low), (2.7 + 2.5 * h, ground.y), "x")
         weights = masked_softmax(q @ k.mT / width**0.5, mask)
         contexts.append(weights @ v)
-        row, per_head = _last_row_only(q), lit | {"shape": "(T, d_k)"}
-        grids = [(left + 0.15, 0.28, row, "query", "q", per_head)]
-        grids += [(left + 0.97, 0.22, k.mT, "key", "k.T", {})]
-        shares = lit | {"mask": mask, "shape": "(T, T)"}
-        grids += [(left + 2.27, 0.31, weights, "weight", "weights", shares)]
+        per_head, shares = {"shape": "(T, d_k)"}, {"mask": mask, "shape": "(T, T)"}
+        grids = [(left + 0.25, 0.28, _tenths(q), "query", "q", lit | per_head)]
+        grids += [(left + 1.05, 0.22, _tenths(k.mT), "key", "k.T", {})]
+        grids += [(left + 2.36, 0.31, weights, "weight", "weights", lit | shares)]
         queries, keys, shares = draw_product(picture, y, ["×", "mask →"], *grids)
         middle = (keys.right[0] + shares.x) / 2
+        picture.note((middle, y - 0.32), f"÷ √{width}", align="center")
         picture.note((middle, y + 0.13), "softmax", align="center")
         y += 1.3
-        grids = [(left + 0.97, 0.33, v, "value", "v", {})]
-        row = _last_row_only(contexts[-1])
-        grids += [(left + 2.27, 0.31, row, "output", "context", lit)]
+        grids = [(left + 1.05, 0.33, _tenths(v), "value", "v", {})]
+        grids += [(left + 2.36, 0.33, _tenths(contexts[-1]), "output", "context", lit)]
         _, end = draw_product(picture, y, "=", *grids)
-        picture.note((left + 0.15, y), "weights", "weight")
-        picture.sign((left + 0.8, y), "×")
+        picture.note((left + 0.18, y), "weights", "weight")
+        picture.sign((left + 0.88, y), "×")
         ends.append(end)
         for step, box in zip((2, 3, 4), (queries, shares, end)):
             picture.step((box.x - 0.06, box.y + 0.02), step)
-    joined, y = torch.cat(contexts, dim=-1), 5.95
+    joined, y = torch.cat(contexts, dim=-1), y + 1.75
     whole = lit | {"shape": "(T, d_out)"}
-    grids = [(1.1, 0.33, _last_row_only(joined), "output", "joined", whole)]
-    row = _last_row_only(joined @ out_proj)
-    grids += [(4.85, 0.33, row, "output", "output", whole)]
-    start, output = draw_product(picture, y, "", *grids)
-    picture.sign((2.72, y), "×")
-    picture.block((3.55, y), "out_proj", "learned", size=(1.1, 0.84), centred=True)
-    picture.note((3.55, y + 0.53), "(d_out, d_out)", align="center")
-    picture.sign((4.47, y), "=")
+    grids = [(1.1, 0.33, _tenths(joined), "output", "joined", whole)]
+    square = {"shape": "(d_out, d_out)"}
+    grids += [(2.95, 0.25, _tenths(out_proj), None, "out_proj", square)]
+    grids += [(4.85, 0.33, _tenths(joined @ out_proj), "output", "output", whole)]
+    start, _, output = draw_product(picture, y, "×=", *grids)
     for h, end in enumerate(ends):
-        goal, turn = start.at(0.25 + 0.5 * h, 0), 5.1 + 0.12 * h
+        goal, turn = start.at(0.25 + 0.5 * h, 0), end.bottom[1] + 0.4 + 0.12 * h
         via = [(end.bottom[0], turn), (goal[0], turn)]
         picture.wire(end.bottom, goal, "value", via=via)
     for step, box in ((5, start), (6, output)):
         picture.step((box.x - 0.06, box.y + 0.02), step)
 
 
-def _last_row_only(rows):
-    """Return the numbers of the last row, and empty texts for those above."""
-    texts = [[""] * len(row) for row in rows]
-    return texts[:-1] + [[*map(short_number, rows[-1])]]
-
-
 @scene
 def formula(picture, words, query: Tensor, key: Tensor, value: Tensor, followed: int):
-    """Draw the formula of causal attention with its numbers.
+    """Draw the formula of causal attention with its numbers, its softmax opened.
 
     query, key, value: (T, d_k) each
     followed: the number of the word with a frame
     """
     T, d_k = query.shape
-    scores, mask, lit = query @ key.mT / d_k**0.5, causal_mask(T), {"lit": followed}
-    weights = masked_softmax(scores, mask)
-    texts = [[format_number(s, 1) for s in line] for line in scores.tolist()]
-    grids = [(0.6, 0.27, query, "query", "q", {"rows": words} | lit)]
-    grids += [(1.41, 0.27, key.mT, "key", "k.T", {})]
-    grids += [(2.46, 0.37, texts, "score", f"scores ÷ √{d_k}", lit)]
-    grids += [(4.18, 0.35, weights, "weight", "weights", lit | {"mask": mask})]
-    grids += [(5.51, 0.25, value, "value", "v", {})]
-    grids += [(6.2, 0.33, weights @ value, "output", "context", lit)]
-    boxes = draw_product(picture, 0.75, ["×", "=", "mask →", "×", "="], *grids)
-    middle = (boxes[2].right[0] + boxes[3].x) / 2
-    picture.note((middle, 0.88), "softmax", align="center")
+    products, mask, lit = query @ key.mT, causal_mask(T), {"lit": followed}
+    weights, named = masked_softmax(products / d_k**0.5, mask), lit | {"rows": words}
+    grids = [(1.75, 0.28, query, "query", "Q", named)]
+    grids += [(2.6, 0.28, key.mT, "key", "Kᵀ", {})]
+    draw_product(picture, 0.75, "×", *grids)
+    bar = 1.27
+    picture.note((0.55, bar), "softmax", align="center", bold=True)
+    for x, bracket in ((1.08, "("), (3.72, ")")):
+        picture.write(x, bar - 0.1, bracket, 90, color=PALE)
+    picture.wire((1.25, bar), (3.55, bar), head=False)
+    picture.note((2.4, bar + 0.2), f"√{d_k}", align="center", bold=True)
+    grids = [(4.5, 0.28, value, "value", "V", {})]
+    grids += [(5.6, 0.35, weights @ value, "output", "context", lit)]
+    draw_product(picture, bar, "=", *grids)
+    picture.sign((4.17, bar), "×")
+    top, low = 2.1, 3.5
+    for x, corner in ((0.25, 0.1), (3.9, 6.8)):
+        picture.wire((x, bar + 0.6), (corner, top), head=False, dashed=True)
+    corners = [(0.1, top), (6.8, top), (6.8, low), (0.1, low)]
+    picture.wire(corners[0], corners[0], via=corners[1:], head=False, dashed=True)
+    masked, divided = lit | {"mask": mask}, _tenths(products / d_k**0.5)
+    grids = [(0.75, 0.4, _tenths(products), "score", "scores", named)]
+    grids += [(3.1, 0.4, divided, "score", "masked scores", masked)]
+    grids += [(5.4, 0.4, weights, "weight", "weights", masked)]
+    draw_product(picture, 2.93, [f"÷ √{d_k}, mask →", "softmax →"], *grids)
 
 
 def draw_product(picture, middle, signs, *grids):
