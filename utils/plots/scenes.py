@@ -409,15 +409,17 @@ def whole_layer(picture, words, x: Tensor, matrices, out_proj: Tensor):
 
 
 @scene
-def formula(picture, words, query: Tensor, key: Tensor, value: Tensor, followed: int):
-    """Draw the formula of causal attention with its numbers, its softmax opened.
+def formula(picture, words, query, key, value, followed: int, *, is_causal=True):
+    """Draw the formula of attention with its numbers, its softmax opened.
 
     query, key, value: (T, d_k) each
     followed: the number of the word with a frame
+    is_causal: whether each word sees only itself and those before it
     """
     T, d_k = query.shape
-    products, mask, lit = query @ key.mT, causal_mask(T), {"lit": followed}
-    weights, named = masked_softmax(products / d_k**0.5, mask), lit | {"rows": words}
+    products, mask = query @ key.mT, causal_mask(T) if is_causal else None
+    weights, lit = masked_softmax(products / d_k**0.5, mask), {"lit": followed}
+    named = lit | {"rows": words}
     grids = [(1.75, 0.28, query, "query", "Q", named)]
     grids += [(2.6, 0.28, key.mT, "key", "Kᵀ", {})]
     draw_product(picture, 0.75, "×", *grids)
@@ -438,9 +440,11 @@ def formula(picture, words, query: Tensor, key: Tensor, value: Tensor, followed:
     picture.wire(corners[0], corners[0], via=corners[1:], head=False, dashed=True)
     masked, divided = lit | {"mask": mask}, _tenths(products / d_k**0.5)
     grids = [(0.75, 0.4, _tenths(products), "score", "scores", named)]
-    grids += [(3.1, 0.4, divided, "score", "masked scores", masked)]
+    name = "masked scores" if is_causal else "divided scores"
+    grids += [(3.1, 0.4, divided, "score", name, masked)]
     grids += [(5.4, 0.4, weights, "weight", "weights", masked)]
-    draw_product(picture, 2.93, [f"÷ √{d_k}, mask →", "softmax →"], *grids)
+    divide = f"÷ √{d_k}, mask →" if is_causal else f"÷ √{d_k} →"
+    draw_product(picture, 2.93, [divide, "softmax →"], *grids)
 
 
 def draw_product(picture, middle, signs, *grids):
