@@ -88,7 +88,7 @@ def _draw_merges(rows):
     return picture
 
 
-# --- 03 ---------------------------------------------------------------------------
+# --- 03 and the hour --------------------------------------------------------------
 
 
 @in_steps
@@ -215,6 +215,19 @@ HEIGHTS = dict.fromkeys(("word", "score", "softmax", "weight"), 0.42)
 HEIGHTS |= {"gap": 0.25, "context": 0.58}  # inches of these rows; others have 0.5
 
 
+@in_steps
+def learning(lines, stages):
+    """Show how the last words of sentences learn where to look.
+
+    lines: sentences of the same length, as lists of words
+    stages: for each state a sentence, and the weights of the last word of each line
+    """
+    for text, weights in stages:
+        picture, last = Picture(), [len(words) - 1 for words in lines]
+        draw_looks(picture, lines, last, weights)
+        yield picture, text
+
+
 # --- 04 ---------------------------------------------------------------------------
 
 
@@ -303,19 +316,6 @@ def causal_rows(scores: Tensor, words):
 
 
 # --- 06 ---------------------------------------------------------------------------
-
-
-@in_steps
-def learning(lines, stages):
-    """Show how the last words of sentences learn where to look.
-
-    lines: sentences of the same length, as lists of words
-    stages: for each state a sentence, and the weights of the last word of each line
-    """
-    for text, weights in stages:
-        picture, last = Picture(), [len(words) - 1 for words in lines]
-        draw_looks(picture, lines, last, weights)
-        yield picture, text
 
 
 @in_steps
