@@ -35,6 +35,11 @@ def _vector(numbers):
     return f"({', '.join(map(format_number, numbers))})"
 
 
+def _short_vector(numbers):
+    """Return a vector as a text without needless decimals: (1, −0.6)."""
+    return f"({', '.join(map(short_number, numbers))})"
+
+
 def _listed(texts):
     """Return texts as in a sentence: a, b and c."""
     return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
@@ -316,6 +321,111 @@ def causal_rows(scores: Tensor, words):
 
 
 # --- 06 ---------------------------------------------------------------------------
+
+
+@in_steps
+def whole_layer(words, x: Tensor, matrices, out_proj: Tensor):
+    """Show the six steps of a layer of two heads, the last two of them in one state.
+
+    The last word is followed. What a state hasn't reached yet is empty and pale.
+
+    x: (T, d_in)
+    matrices: W_query, W_key and W_value, with both heads side by side: (d_in, D)
+    out_proj: (D, D)
+    """
+    word, width, mask = words[-1], len(out_proj) // 2, causal_mask(len(x))
+    cut = [(x @ matrix).split(width, dim=-1) for matrix in matrices]
+    heads = []
+    for q, k, v in zip(*cut):
+        weights = masked_softmax(q @ k.mT / width**0.5, mask)
+        heads.append((q, k, v, weights, weights @ v))
+    joined = torch.cat([context for *_, context in heads], dim=-1)
+    asked, found = (x @ matrices[0])[-1], [words[h[3][-1].argmax()] for h in heads]
+    texts = (
+        f"Multiply x by three matrices, in which both heads stand side by side: {word} "
+        f"gets the queries {_short_vector(asked)}.",
+        f"Cut each result into a part per head: the queries of {word} are "
+        f"{' and '.join(_short_vector(q[-1]) for q, *_ in heads)}.",
+        f"Compare in each head, divide, mask, and turn the scores into shares: {word} "
+        f"finds {found[0]} in head 0, and {found[1]} in head 1.",
+        f"Mix the values of each head: {word} gets "
+        f"{' and '.join(_short_vector(context[-1]) for *_, context in heads)}.",
+        f"Join what the heads have found, {_short_vector(joined[-1])}, and multiply by "
+        f"out_proj, which may combine it: {word} gets "
+        f"{_short_vector((joined @ out_proj)[-1])}.",
+    )
+    for reached, text in zip((1, 2, 3, 4, 6), texts):
+        picture = _draw_layer(words, x, matrices, heads, joined, out_proj, reached)
+        yield picture, text
+
+
+def _draw_layer(words, x, matrices, heads, joined, out_proj, reached):
+    """Draw the layer of `whole_layer` as far as one of its steps."""
+    picture, width, lit = Picture(), len(out_proj) // 2, {"lit": len(x) - 1}
+    mask = {"mask": causal_mask(len(x)), "shape": "(T, T)"}
+    whole, per_head = {"shape": "(T, d_out)"}, {"shape": "(T, d_k)"}
+
+    def grid(step, left, middle, cell, values, role, name, **style):
+        picture.is_pale = step > reached
+        if picture.is_pale:
+            values = [[""] * len(row) for row in values]
+        elif role != "weight":
+            values = [[short_number(v, 1) for v in row] for row in values]
+        at = left, middle - len(values) * LINE / 2
+        return picture.grid(at, values, role, name, cell=cell, **style)
+
+    y = 0.75 + len(x) * LINE / 2
+    style = lit | {"rows": words, "shape": "(T, d_in)"}
+    grid(1, 0.6, y, 0.22, x, "x", "x", **style)
+    picture.sign((1.75, y), "×")
+    picture.step((2.12, 0.22), 1)
+    for i, name in enumerate(("W_query", "W_key", "W_value")):
+        left = 2.2 + 1.6 * i
+        picture.note((left + 0.66, 0.22), name, align="center", bold=True)
+        for h, half in enumerate(matrices[i].split(width, dim=-1)):
+            box = grid(1, left + 0.69 * h, y, 0.63 / width, half, None, "")
+            picture.note((box.top[0], box.y - 0.12), f"head {h}", align="center")
+        low = box.bottom[1] + 0.14
+        picture.note((left + 0.66, low), "(d_in, d_out)", align="center")
+    low, ends = low + 0.2, []
+    picture.wire((2.2, low), (6.72, low), "x", head=False)
+    for h, (q, k, v, weights, context) in enumerate(heads):
+        left, y = 3.5 * h, low + 1.35
+        picture.is_pale = False
+        ground = Box(left + 0.1, y - 0.7, 3.15, 2.45)
+        ground = picture.shelf(ground, f"head {h}", "memory")
+        box = grid(2, left + 0.25, y, 0.28, q, "query", "q", **lit | per_head)
+        grid(2, left + 1.05, y, 0.22, k.mT, "key", "k.T")
+        grid(2, left + 1.05, y + 1.3, 0.33, v, "value", "v")
+        picture.wire((2.7 + 2.5 * h, low), (2.7 + 2.5 * h, ground.y), "x")
+        picture.step((box.x - 0.06, box.y + 0.02), 2)
+        box = grid(3, left + 2.36, y, 0.31, weights, "weight", "weights", **lit | mask)
+        picture.sign((left + 0.93, y), "×")
+        picture.note((left + 2.03, y - 0.32), f"÷ √{width}", align="center")
+        picture.sign((left + 2.03, y), "mask →")
+        picture.note((left + 2.03, y + 0.13), "softmax", align="center")
+        picture.step((box.x - 0.06, box.y + 0.02), 3)
+        y += 1.3
+        box = grid(4, left + 2.36, y, 0.33, context, "output", "context", **lit)
+        picture.note((left + 0.18, y), "weights", "weight")
+        picture.sign((left + 0.88, y), "×")
+        picture.sign((left + 2.03, y), "=")
+        picture.step((box.x - 0.06, box.y + 0.02), 4)
+        ends.append(box.bottom)
+    y += 1.75
+    box = grid(5, 1.1, y, 0.33, joined, "output", "joined", **lit | whole)
+    for h, end in enumerate(ends):
+        goal, turn = box.at(0.25 + 0.5 * h, 0), end[1] + 0.4 + 0.12 * h
+        picture.wire(end, goal, "value", via=[(end[0], turn), (goal[0], turn)])
+    picture.step((box.x - 0.06, box.y + 0.02), 5)
+    square = {"shape": "(d_out, d_out)"}
+    grid(6, 2.95, y, 0.25, out_proj, None, "out_proj", **square)
+    end = joined @ out_proj
+    box = grid(6, 4.85, y, 0.33, end, "output", "output", **lit | whole)
+    picture.sign((2.69, y), "×")
+    picture.sign((4.4, y), "=")
+    picture.step((box.x - 0.06, box.y + 0.02), 6)
+    return picture
 
 
 @in_steps
