@@ -325,7 +325,7 @@ def causal_rows(scores: Tensor, words):
 
 @in_steps
 def whole_layer(words, x: Tensor, matrices, out_proj: Tensor):
-    """Show the six steps of a layer of two heads, the last two of them in one state.
+    """Show the six steps of a layer of two heads, with the shapes of all matrices.
 
     The last word is followed. What a state hasn't reached yet is empty and pale.
 
@@ -350,11 +350,11 @@ def whole_layer(words, x: Tensor, matrices, out_proj: Tensor):
         f"finds {found[0]} in head 0, and {found[1]} in head 1.",
         f"Mix the values of each head: {word} gets "
         f"{' and '.join(_short_vector(context[-1]) for *_, context in heads)}.",
-        f"Join what the heads have found, {_short_vector(joined[-1])}, and multiply by "
-        f"out_proj, which may combine it: {word} gets "
+        f"Join what the heads have found: {word} gets {_short_vector(joined[-1])}.",
+        f"Multiply by out_proj, which may combine it: {word} gets "
         f"{_short_vector((joined @ out_proj)[-1])}.",
     )
-    for reached, text in zip((1, 2, 3, 4, 6), texts):
+    for reached, text in enumerate(texts, 1):
         picture = _draw_layer(words, x, matrices, heads, joined, out_proj, reached)
         yield picture, text
 
@@ -368,7 +368,8 @@ def _draw_layer(words, x, matrices, heads, joined, out_proj, reached):
     def grid(step, left, middle, cell, values, role, name, **style):
         picture.is_pale = step > reached
         if picture.is_pale:
-            values = [[""] * len(row) for row in values]
+            values, style["mask"] = [[""] * len(row) for row in values], None
+            style["shape"], name = "", ""
         elif role != "weight":
             values = [[short_number(v, 1) for v in row] for row in values]
         at = left, middle - len(values) * LINE / 2
@@ -385,9 +386,9 @@ def _draw_layer(words, x, matrices, heads, joined, out_proj, reached):
         for h, half in enumerate(matrices[i].split(width, dim=-1)):
             box = grid(1, left + 0.69 * h, y, 0.63 / width, half, None, "")
             picture.note((box.top[0], box.y - 0.12), f"head {h}", align="center")
-        low = box.bottom[1] + 0.14
-        picture.note((left + 0.66, low), "(d_in, d_out)", align="center")
-    low, ends = low + 0.2, []
+    low, ends = box.bottom[1] + 0.14, []
+    picture.note((4.46, low), "(d_in, d_out) each", align="center")
+    low += 0.2
     picture.wire((2.2, low), (6.72, low), "x", head=False)
     for h, (q, k, v, weights, context) in enumerate(heads):
         left, y = 3.5 * h, low + 1.35
