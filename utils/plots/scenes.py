@@ -303,8 +303,8 @@ def attention_and_mlps(picture, words, *, with_sums=False):
     with_sums: whether to draw that attention and MLP are added to what a word had
     """
     ends, side = [*words[1:], "."], 0.5 if with_sums else 0  # of what is added
-    base = 3.5 if with_sums else 2.75  # of the opened block
-    low = base + 0.75
+    base = 3.2 if with_sums else 2.4  # of the opened block
+    low = base + 0.72
     picture.note((0.6, 0.2), "words", align="center")
     picture.note((0.6, low), "next words", align="center")
     height = (low - 0.9) / 12
@@ -321,25 +321,25 @@ def attention_and_mlps(picture, words, *, with_sums=False):
     for start, end in ((first.at(1, 0), corners[0]), (first.at(1, 1), corners[3])):
         picture.wire(start, end, head=False, dashed=True)
     picture.note((1.65, 0.71), "block 1", bold=True)
-    picture.shelf(Box(1.75, 1.15, 4.85, 0.7), "attention", "memory")
+    picture.shelf(Box(1.75, 1.1, 4.85, 0.55), "attention", "memory")
     middles = [2.5 + 1.7 * j for j in range(3)]
     for j, x in enumerate(middles):
         start, end = picture.word((x, 0.2), words[j]), picture.word((x, low), ends[j])
-        at = x + side - 0.3, 2.15 + 0.85 * side
+        at = x + side - 0.3, 1.87 + 0.87 * side
         alone = picture.block(at, "MLP", size=(0.6, 0.3))
-        picture.wire(start.bottom, (x, 1.15), "x")
+        picture.wire(start.bottom, (x, 1.1), "x")
         picture.wire((x, base), end.top, "x", dashed=True, text="blocks 2 to 12")
         if with_sums:
-            sums = [picture.sign((x, y), "+") for y in (2.1, 3.15)]
-            picture.chain(Box(x, 1.15, 0, 0), *sums, Box(x, base, 0, 0))
-            picture.wire((x + side, 1.8), sums[0], "value", via=[(x + side, 2.1)])
-            picture.wire((x, 2.4), alone.top, "x", via=[(x + side, 2.4)])
-            picture.wire(alone.bottom, sums[1], "x", via=[(x + side, 3.15)])
+            sums = [picture.sign((x, y), "+") for y in (1.9, 2.85)]
+            picture.chain(Box(x, 1.1, 0, 0), *sums, Box(x, base, 0, 0))
+            picture.wire((x + side, 1.65), sums[0], "value", via=[(x + side, 1.9)])
+            picture.wire((x, 2.15), alone.top, "x", via=[(x + side, 2.15)])
+            picture.wire(alone.bottom, sums[1], "x", via=[(x + side, 2.85)])
         else:
-            picture.wire((x, 1.8), alone.top, "x")
+            picture.wire((x, 1.65), alone.top, "x")
             picture.wire(alone.bottom, (x, base), "x")
         for goal in middles[j:]:
-            picture.wire((x, 1.15), (goal + side, 1.8), "value")
+            picture.wire((x, 1.1), (goal + side, 1.65), "value")
 
 
 @scene

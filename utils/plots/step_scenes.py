@@ -210,7 +210,7 @@ def _draw_attention(names, followed, vectors, roles, labels, compared, mixed):
             value = put("value", j, values[j], gives)
             picture.wire(weight.bottom, value.top, "weight", head=False)
             if j < mixed:
-                part = put("part", j, parts[j], gives)
+                part = put("part", j, [*map(format_number, parts[j])], gives)
                 picture.chain(value, part)
                 picture.wire(part.bottom, end, gives, turn=x)
     return picture
