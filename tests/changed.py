@@ -137,21 +137,32 @@ def find_changed(base, names, course):
 
 
 def find_users(changed, course):
-    """Return the files that use one of these definitions, also through others."""
+    """Return these definitions, and those that use one of them, also through others."""
     uses = {d: used for found in course.values() for d, (_, used) in found.items()}
     while more := {d for d in uses.keys() - changed if changed & uses[d]}:
         changed = changed | more
-    return {name for name, found in course.items() if changed & found.keys()}
+    return changed
+
+
+def find_drawings(changed, course):
+    """Return the definitions in `utils/plots` among these and those that use them."""
+    return {d for d in find_users(changed, course) if d.startswith(PLOTS)}
+
+
+def find_files(definitions, course):
+    """Return the files that have one of these definitions."""
+    return {name for name, found in course.items() if definitions & found.keys()}
 
 
 def plan(names, changed, course):
     """Return the notebooks to be stored, and the words for two runs of pytest."""
     different = set().union(*changed.values())
     texts = {dotted(name) for name in names if not name.endswith(".ipynb")}
-    users = find_users({*different, *texts}, course)
-    redrawn = find_users({d for d in different if d.startswith(PLOTS)}, course)
+    users = find_files(find_users({*different, *texts}, course), course)
+    drawings = find_users(find_drawings(different, course), course)
     there = {name for name in names if (ROOT / name).exists()}
-    stored = {name for name in {*there, *redrawn} if name.endswith(".ipynb")}
+    stored = {*there, *find_files(drawings, course)}
+    stored = {name for name in stored if name.endswith(".ipynb")}
     rows = [row for row in TESTS_FOR if any(name.startswith(row) for name in names)]
     if "utils/checks/" in rows:
         stored.add(START)  # which lists all exercises
@@ -187,16 +198,16 @@ def main():
     stored, quick, others = plan(names, changed, course)
     first, minutes = (quick, 1) if TEXTS[0] in quick else (["the quick run"], 5)
     minutes += (len(stored) + sum("utils/" not in name for name in others)) / 5
-    different = sorted(d for found in changed.values() for d in found)
-    different = [d for d in different if d.startswith("utils.") and d[-1] != "."]
+    different = set().union(*changed.values())
+    redraw = bool(find_drawings(different, course))
+    shown = [d for d in sorted(different) if d.startswith("utils.") and d[-1] != "."]
     print("These files differ:", *names)
-    print("Definitions that differ, outside the checks:", *different or ["none"])
+    print("Definitions that differ, outside the checks:", *shown or ["none"])
     print("Notebooks that are stored:", *stored or ["none"])
     print("Tests that run:", *first, *others)
     print(f"About {minutes:.0f} min on two quiet cores", flush=True)
     from tests.notebooks import execute
 
-    redraw = any(d.startswith(PLOTS) for d in different)
     if execute([ROOT / name for name in stored], redraw):
         return "A notebook failed: see above; no tests have run."
     runs = [quick, others] if others else [quick]

@@ -26,16 +26,17 @@ COURSE = {
     "notebooks/04.ipynb": "mine = solution('11.2')",
     "notebooks/deeper/d.ipynb": "definitions('01').show()",
 }
-# A file, a text in it, another one, what differs then, and the files that use that.
+# A file, a text in it, another one, what differs then, the files that use that, and the
+# notebooks that are stored, because they differ or use a drawing that does.
 CHANGES = """
-utils/a.py | return 1 | return 1  # one | |
-utils/a.py | Text. | Another text. | |
-utils/a.py | return 1 | return 3 | utils.a.one | 01 a c d
-utils/a.py | SIZE = 2 | | utils.a.SIZE | 03 b
-utils/latent.py | a = 1 | other = 1 | |
-utils/latent.py | pass | return | utils.latent.absorbed_scores | 04 exercises latent
-utils/plots/c.py | a.two | a.one | utils.plots.c.draw | 01 c d
-notebooks/01.ipynb | c.draw() | pass | 01.show | 01 d
+utils/a.py | return 1 | return 1  # one | | |
+utils/a.py | Text. | Another text. | | |
+utils/a.py | return 1 | return 3 | utils.a.one | 01 a c d | 01 d
+utils/a.py | SIZE = 2 | | utils.a.SIZE | 03 b |
+utils/latent.py | a = 1 | other = 1 | | |
+utils/latent.py | pass | return | utils.latent.absorbed_scores | 04 exercises latent |
+utils/plots/c.py | a.two | a.one | utils.plots.c.draw | 01 c d | 01 d
+notebooks/01.ipynb | c.draw() | pass | 01.show | 01 d | 01
 """
 
 
@@ -48,7 +49,7 @@ def write_small_course(folder):
 
 @pytest.mark.parametrize("row", CHANGES.strip().splitlines())
 def test_what_uses_a_definition_that_differs_is_found(row, tmp_path, monkeypatch):
-    name, old, new, different, users = (cell.strip() for cell in row.split("|"))
+    name, old, new, different, users, drawn = (x.strip() for x in row.split("|"))
     make_repository(tmp_path, write_small_course)
     monkeypatch.setattr(changed, "ROOT", tmp_path)
     monkeypatch.setattr("tests.repository.ROOT", tmp_path)
@@ -57,11 +58,10 @@ def test_what_uses_a_definition_that_differs_is_found(row, tmp_path, monkeypatch
     course = changed.read_course()
     found = changed.find_changed("HEAD", [name], course)
     assert found == {name: {*different.split()}}
-    files = changed.find_users(found[name], course)
+    files = changed.find_files(changed.find_users(found[name], course), course)
     assert sorted(Path(file).stem for file in files) == users.split()
     stored, first, others = changed.plan([name], found, course)
-    drawn = files if "plots" in name else [name]
-    assert stored == sorted(file for file in drawn if file.endswith("ipynb"))
+    assert [Path(file).stem for file in stored] == drawn.split()
     tested = {file for file in {name, *files} if "exercises" not in file}
     assert {*others} == tested - {*stored} and first == changed.TEXTS
 

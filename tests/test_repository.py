@@ -82,11 +82,6 @@ def test_the_readme_states_the_minutes_of_each_notebook_and_the_hours_of_them():
     assert with_minutes(text) == text
 
 
-def test_the_readme_installs_and_tests_as_ci_does():
-    for words in "-r requirements.txt -r tests/requirements.txt", "python -m pytest":
-        assert words in read("README.md") and words in read(".ci/run")
-
-
 def test_the_readme_shows_what_a_check_prints():
     def attention(query, key, value):
         weights = torch.softmax(query @ key.transpose(-2, -1), dim=-1)
