@@ -142,7 +142,7 @@ CALLS = [
     ("a finite clip above 0, got '1'", lambda: training.TrainingConfig(clip="1")),
     ("a finite weight_decay from 0, got inf", lambda: training.decay_groups(LINE, math.inf)),
     ("a finite decline from 0 to 1, got 2.0", lambda: training.learning_rate(0, 5, 4.0, 0, 0.0, decline=2.0)),
-    ("metadata as a dict of strings", lambda: training.TrainingConfig(metadata={"loss": math.nan})),
+    ("not JSON compliant", lambda: training.TrainingConfig(metadata={"loss": math.nan})),
     ("the loss as a scalar with a gradient, got a loss without a gradient", lambda: training.train(LINE, [X], lambda *_: X[0, 0], 1)),
     ("one batch or more, got none", lambda: training.train(LINE, [], len, 1)),
     ("a model with weights to train, got none", lambda: training.train(nn.ReLU(), [X], len, 1)),

@@ -222,7 +222,7 @@ def scaled_dot_product_attention(
     >>> output, weights
     (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
     """
-    if mask is not None:  # which may differ where only the values do
+    if mask is not None:  # it may have leading axes that only the values have
         leading = torch.broadcast_shapes(*(t.shape[:-2] for t in (query, key, value)))
         query = query.expand(*leading, *query.shape[-2:])
     weights = masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
