@@ -122,7 +122,7 @@ class TrainingConfig:
         check_int("save_every", self.save_every)
         if self.clip is not None:
             check_number("clip", self.clip, above_zero=True)
-        check_type("metadata", self.metadata or {}, dict)
+        check_type("metadata", {} if self.metadata is None else self.metadata, dict)
         json.dumps(self.metadata, allow_nan=False)  # raises for what can't be stored
 
 
