@@ -29,7 +29,7 @@ LESSONS = [p for p in find_notebooks() if p.parent.name != "solutions"]
 CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)
 SOLVED = re.compile(r'check\("([\d.]+)", (\w+), record=False\)')
 NAMES = [task.name for task in tasks()]
-TOTAL = len(NAMES)
+TOTAL = sum(task.page in numbered_notebooks(COURSE) for task in tasks())
 NEXT = "3.4" if "3.4" in EXERCISES else "3.1"
 
 
@@ -193,12 +193,12 @@ def test_the_solutions_solve_every_exercise_in_two_ways_without_credit():
 @pytest.mark.parametrize(
     "missing, ending",
     [
-        (NAMES, f"1 of {TOTAL} exercises; next: {NEXT}."),
+        (NAMES, f"1 of {TOTAL} exercises of the course; next: {NEXT}."),
         (["context_vectors"], "next: 3.2."),
         (["merge", "split_heads"], "next: 6.1, in 06 Multi-head attention."),
         (["merge", "padding_mask"], "next: 1.1, in 01 Tokens."),
         (["padding_mask"], "next: 5.4, in Deeper: Padding and empty rows."),
-        ([], f"{TOTAL} of {TOTAL} exercises: all of them."),
+        ([], f"{TOTAL} of {TOTAL} exercises of the course: all of them."),
     ],
 )
 def test_a_pass_is_recorded_and_the_next_named(own_progress, missing, ending):
@@ -212,7 +212,7 @@ def test_a_notebook_may_be_moved(own_progress, capsys, tmp_path, monkeypatch):
     for module in ("pages", "checks.catalogue", "checks.overview"):
         monkeypatch.setattr(f"utils.{module}.NOTEBOOKS", tmp_path)
     message = check("3.3", softmax).message
-    assert message.endswith(f"1 of {TOTAL} exercises; next: {NEXT}.")
+    assert message.endswith(f"1 of {TOTAL} exercises of the course; next: {NEXT}.")
     assert solution("3.3") is softmax
     progress()
     recall()
@@ -236,7 +236,9 @@ def test_an_exercise_of_the_hour_is_one_of_a_numbered_notebook(own_progress):
 
 def test_the_answer_that_00_corrects_counts_there_alone(own_progress):
     message = check("0.1", softmax).message
-    assert message.endswith(f"1 of {TOTAL} exercises; next: 1.1, in 01 Tokens.")
+    assert message.endswith(
+        f"1 of {TOTAL} exercises of the course; next: 1.1, in 01 Tokens."
+    )
     assert records.load() == {"softmax in 00"}
 
 
@@ -257,7 +259,7 @@ def test_a_part_that_passes_in_the_hour_does_not_count_as_the_whole(
     progress()
     shown = capsys.readouterr().out
     assert "Attention in an hour: 1 of 3, " in shown
-    assert f"0 of {TOTAL} exercises passed" in shown
+    assert f"The course: 0 of {TOTAL} passed" in shown
 
 
 def test_a_mask_of_another_size_is_named_in_the_hour(own_progress):
@@ -343,8 +345,8 @@ def test_progress_goes_on_where_something_has_passed_last(own_progress, capsys):
     own_progress.write_text("merge_heads\nattention_weights")  # in the hour
     progress()
     out = capsys.readouterr().out
-    assert f" passed. Next: {tasks()[index + 1].label} in 06 Multi" in out
-    assert out.endswith("attention. Still open before it: 0.1 in 00 Start here.\n")
+    assert f"\nNext: {tasks()[index + 1].label} in 06 Multi" in out
+    assert out.endswith("attention.\nStill open before it: 0.1 in 00 Start here.\n")
     # A deeper notebook isn't needed, so its exercises are never "open before".
     own_progress.write_text("\n".join(names[: index + 1]))
     progress()

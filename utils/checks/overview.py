@@ -43,13 +43,19 @@ def progress():
             tiles.append(_tile(page, prefix, state, *on_page))
         template = FOLDED_GROUP if name == DEEPER else GROUP
         html.append(template.format(heading, "".join(tiles)))
-    count = len(tasks) - len(open_tasks)
-    text = rich = f"{count} of {len(tasks)} exercises passed."
+    total, left = map(len, map(_of_course, (tasks, open_tasks)))
+    html.append(f'<progress value="{total - left}" max="{total}"></progress>')
+    lines.append("")
     for words, task in _goals(tasks, open_tasks):
-        text += f" {words}: {task.label} in {_title(task.page)}."
-        rich += f" {words}: {task.label} in {_link(task.page)}."
-    html.append(f'<progress value="{count}" max="{len(tasks)}"></progress> {rich}')
-    show("\n".join([*lines[1:], "", text]), "".join(html))
+        lines.append(f"{words}: {task.label} in {_title(task.page)}.")
+        html.append(f" {words}: {task.label} in {_link(task.page)}.")
+    show("\n".join(lines[1:]).rstrip(), "".join(html))
+
+
+def _of_course(tasks):
+    """Return the tasks of the course, without its hour, excursions and deeper pages."""
+    pages = catalogue.numbered_notebooks(catalogue.COURSE)
+    return [task for task in tasks if task.page in pages]
 
 
 def _goals(tasks, open_tasks):
@@ -121,7 +127,9 @@ def say_what_is_next(name):
     """Return how many exercises have passed, this one included, and the next one."""
     tasks, passed = catalogue.tasks(), records.load() | {name}
     open_tasks = [task for task in tasks if task.name not in passed]
-    text = f"{len(tasks) - len(open_tasks)} of {len(tasks)} exercises"
+    text = (
+        f"{_count(_of_course(tasks), _of_course(open_tasks))} exercises of the course"
+    )
     if not open_tasks:
         return f"{text}: all of them."
     task = _choose_next(tasks, open_tasks, name)
