@@ -33,7 +33,7 @@ def test_every_mistake_is_told_apart_and_explained(exercise, variant):
     result = check(exercise.id, answer)
     assert result.diagnosis == variant.name, (
         f"{variant.name} and {result.diagnosis} give the same in all cases of "
-        f"{exercise.id}: add a case that tells them apart, or one of both to `without`"
+        f"{exercise.id}: add a case that tells them apart, or one to `skip_mistakes`"
     )
     opening = variant.mistake.text.partition("{")[0]
     assert opening in " ".join(result.message.split()), "another of this name hides it"

@@ -8,7 +8,7 @@ The nouns:
 - Mistake: a name, a text, and variants, each a line of the right answer written wrong.
 - Diagnosis: what a reader is told: the name, and the text with its values filled in.
 - Trial: an answer with all its runs. A finder is a function that yields its diagnoses.
-- Fact: a function for what no result of an exercise shows, such as a missing ValueError.
+- Probe: a function that finds what no result shows, such as a missing ValueError.
 - Repair: one small change to the reader's code that makes all its results right.
 - Result: what `check` returns: whether the answer passed, diagnoses and the message.
 
@@ -32,10 +32,10 @@ If no mistake fits, the other finders look for an error of Python, for two mista
 a repair. If they find nothing either, the reader sees only the difference of step 6.
 
 Right answers are in `exercises/`. What several of them have is in `shared`, mistakes, and
-in `layer_facts`. The modules of `engine/` import no exercise, and only some texts in
+in `layer_probes`. The modules of `engine/` import no exercise, and only some texts in
 `reasons` speak of heads: `guard` runs answers, `values` compares results,
 `messages` shows differences, and `mistakes`, `forms` (wrong forms of a result, such as a
-list), `reasons` (errors of Python), `repair` and `facts` have the finders. `records` stores
+list), `reasons` (errors of Python), `repair` and `probes` have the finders. `records` stores
 what has passed, and `overview` says what is next.
 """
 

@@ -78,9 +78,10 @@ class Exercise:
     returns: ends the sentence "Expected a function … that returns …"
     cases: of type `Case`; of those that fail a message shows the first
     mistakes: known ones; those in the form of a result are added
-    without: names of shared mistakes, and of facts on gradients, that it leaves out
+    skip_mistakes: names of shared mistakes, or of wrong forms, that it leaves out
+    skip_probes: names of diagnoses on gradients that it leaves out
     parts: names of the entries of a returned tuple, and of those of a tuple in it
-    facts: functions (answer) -> `Diagnosis` or None, for what no result shows
+    probes: functions (answer) -> `Diagnosis` or None, which find what no result shows
     observe: if results are random, function (answer, *args) that returns what is
         compared; the right result and the mistakes go through it too
     class_signature: if a class is asked for, its name and the parameters that build it
@@ -98,9 +99,10 @@ class Exercise:
     returns: str
     cases: list
     mistakes: list[Mistake]
-    without: tuple = ()
+    skip_mistakes: tuple = ()
+    skip_probes: tuple = ()
     parts: tuple = ()
-    facts: tuple[Callable[..., Diagnosis | None], ...] = ()
+    probes: tuple[Callable[..., Diagnosis | None], ...] = ()
     observe: Callable | None = None
     class_signature: str = ""
     projections: tuple = ()
@@ -126,8 +128,8 @@ class Exercise:
         self.expectation = f"a {self.kind} {self.signature} that returns {self.returns}"
         self.inputs = [*signature.parameters]
         self.smallest = smallest_case(self)
-        mistakes = [m for m in self.mistakes if m.name not in self.without]
-        form_variants = [v for v in FORM_VARIANTS if v.name not in self.without]
+        mistakes = [m for m in self.mistakes if m.name not in self.skip_mistakes]
+        form_variants = [v for v in FORM_VARIANTS if v.name not in self.skip_mistakes]
         self.variants = read_variants(self.right, mistakes) + form_variants
 
     def prepare(self, answer):

@@ -8,7 +8,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from utils.checks.engine import facts, mistakes, reasons, repair
+from utils.checks.engine import mistakes, probes, reasons, repair
 from utils.checks.engine.messages import describe_difference
 from utils.checks.submission import AnswerRejected
 
@@ -21,7 +21,7 @@ EXPLANATIONS = [
     repair.find_repair,
 ]
 # What else may be wrong, even if all results are right: all of it is looked for.
-ALWAYS = [facts.find_changed_input, facts.find_facts, facts.find_lost_gradient, facts.find_precision]  # fmt: skip
+ALWAYS = [probes.find_changed_input, probes.find_by_probes, probes.find_lost_gradient, probes.find_precision]  # fmt: skip
 
 
 @dataclass(frozen=True)

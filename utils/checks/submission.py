@@ -11,7 +11,7 @@ from torch import nn
 from utils.checks.engine.guard import attempt, supervise
 from utils.checks.engine.mistakes import Diagnosis
 from utils.checks.engine.values import safe_text
-from utils.checks.layer_facts import dropout_in_eval, without_dropout
+from utils.checks.layer_probes import dropout_in_eval, without_dropout
 
 QKV = ("W_query", "W_key", "W_value")
 # What PyTorch says of a module that doesn't call `super().__init__()`, or too late.
@@ -46,8 +46,8 @@ class FunctionAnswer:
         keywords = {p.name: arg for p, arg in pairs if p.default is not p.empty}
         return self.submitted(*args[: len(args) - len(keywords)], **keywords)
 
-    def fact_arguments(self):
-        """Return what the facts of an exercise take."""
+    def probe_arguments(self):
+        """Return what the probes of an exercise take."""
         return (self.submitted,)
 
 
@@ -57,7 +57,7 @@ class ModuleAnswer:
     Cases with the same `build` go through one module, in eval mode. It is judged by its
     own matrices: the right answer takes `learned` and `x`, where `learned.W_query` …
     are matrices `(d_in, d_out)` read from the module, and `learned.build` are the
-    arguments that built it, by name. Facts take `(module, learned)`.
+    arguments that built it, by name. Probes take `(module, learned)`.
     """
 
     def __init__(self, answer, exercise):
@@ -76,7 +76,7 @@ class ModuleAnswer:
         run, learned = self.get_module(case.build)
         return partial(self._call_module, run), (learned, *case.args)
 
-    def fact_arguments(self):
+    def probe_arguments(self):
         """Return a module, None if it could not be built, and its `learned`."""
         run, learned = next(iter(self.modules.values()))
         return run.value, learned

@@ -10,9 +10,9 @@ from itertools import islice
 
 import torch
 
-from utils.checks.engine.facts import run_facts
 from utils.checks.engine.guard import supervise
 from utils.checks.engine.mistakes import Diagnosis, define
+from utils.checks.engine.probes import run_probes
 from utils.checks.engine.values import agrees
 
 ATTEMPTS = 1500
@@ -27,7 +27,7 @@ COMPUTES -= {"breakpoint", "eval", "exec", "from_file", "globals", "input", "ope
 
 
 def find_repair(trial):
-    """State the change, and the facts of the changed function."""
+    """State the change, and what probes find in the changed function."""
     function, source = trial.answer.submitted, trial.source
     try:
         tree = ast.parse(source or "None").body[0]
@@ -48,7 +48,7 @@ def find_repair(trial):
                     break
             else:
                 yield Diagnosis("one-change", f"One change makes all your results right: {_describe(old, new, source)}")  # fmt: skip
-                yield from run_facts(trial.exercise, changed)
+                yield from run_probes(trial.exercise, changed)
                 return
 
 

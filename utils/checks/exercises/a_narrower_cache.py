@@ -5,7 +5,7 @@ import torch
 from utils import latent
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
-from utils.checks.layer_facts import Shapes
+from utils.checks.layer_probes import Shapes
 from utils.checks.shared import softmax_of
 
 
@@ -57,15 +57,15 @@ exercise_11_1 = Exercise(
 
 
 def never_makes(mistake, width, *args):
-    """Return a fact that rejects building a tensor of this width for every token."""
+    """Return a probe that rejects building a tensor of this width for every token."""
 
-    def fact(answer):
+    def probe(answer):
         with Shapes() as shapes:
             answer(*args)
         B, H, S = 2, 3, 7
         return mistake if B * H * S * width in shapes.sizes else None
 
-    return fact
+    return probe
 
 
 KEYS_MADE = Diagnosis("keys-made", "You made a key for each head and token: multiply the queries with W_uk transposed, (B, H, T, d_k) to (B, H, T, d_c), and compare them with the latents themselves.")  # fmt: skip
@@ -97,7 +97,7 @@ exercise_11_2 = Exercise(
     right=absorbed_scores,
     course=latent.absorbed_scores,
     returns="the scores (B, H, T, S), not scaled, without making any keys",
-    facts=[never_makes(KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
+    probes=[never_makes(KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
     cases=[
         Case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
         Case(*queried(2, 3, 5, 7, 11, 13)),
@@ -146,7 +146,7 @@ exercise_11_3 = Exercise(
     right=absorbed_attention,
     course=latent.absorbed_attention,
     returns="the heads' outputs (B, H, T, d_v), without making any keys or values",
-    facts=[never_makes(KEYS_MADE, 13, *GIVEN), never_makes(VALUES_MADE, 19, *GIVEN)],
+    probes=[never_makes(KEYS_MADE, 13, *GIVEN), never_makes(VALUES_MADE, 19, *GIVEN)],
     cases=[
         Case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),
         Case(*GIVEN),

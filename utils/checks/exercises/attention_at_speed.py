@@ -5,7 +5,7 @@ import torch
 from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
-from utils.checks.layer_facts import Shapes
+from utils.checks.layer_probes import Shapes
 from utils.checks.shared import CAUSAL_MASK, HIDDEN_SCORES, JOIN, OF_VALUES, softmax_of
 
 
@@ -69,9 +69,9 @@ exercise_9_1 = Exercise(
         Case(LARGE_QUERIES, LARGE_KEYS, draw(2, 7, 3), 2, note="large scores"),
         Case(torch.ones(3, 4), LOW_KEYS, draw(5, 3), 2, note="very negative scores"),
     ],
-    facts=[slices_not_taken],
+    probes=[slices_not_taken],
     mistakes=ONLINE,
-    without=("scale-after-softmax",),
+    skip_mistakes=("scale-after-softmax",),
 )
 
 HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20]])
@@ -163,7 +163,7 @@ RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 VALUES = draw(2, 8, 3)
 exercise_9_2 = Exercise(
     id="9.2",
-    without=("no-gradient",),
+    skip_probes=("no-gradient",),
     right=attend_with_cache,
     course=attention.attend_with_cache,
     returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",

@@ -29,7 +29,7 @@ def linear_attention(query, key, value):
 
 exercise_13_1 = Exercise(
     id="13.1",
-    without=("changed-in-place",),
+    skip_probes=("changed-in-place",),
     right=linear_attention,
     course=delta.linear_attention,
     returns="the outputs (T, d_v): the query of token t reads the sum of kᵀv over the tokens up to itself, without a softmax and without division",
@@ -103,7 +103,7 @@ OVERLAP = torch.tensor([[1.0, 0], [0.6, 0.8], [1.0, 0]])
 KNOWN = OVERLAP, OVERLAP, torch.tensor([[10.0], [5], [20]]), torch.ones(3)
 exercise_13_2 = Exercise(
     id="13.2",
-    without=("changed-in-place",),
+    skip_probes=("changed-in-place",),
     right=delta_rule,
     course=delta.delta_rule,
     returns="the outputs (T, d_v): each token adds beta kᵀ(v − kM) to the state M, and then its query reads M and returns qM",
@@ -127,7 +127,7 @@ ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
 exercise_13_3 = Exercise(
     id="13.3",
     page="deeper/a_layer_with_the_delta_rule",
-    without=("changed-in-place",),
+    skip_probes=("changed-in-place",),
     right=gated_delta_rule,
     course=delta.gated_delta_rule,
     returns="the outputs (T, d_v): for each token the state M fades, gate M, then beta kᵀ(v − kM) is added to it, and then its query reads M and returns qM",

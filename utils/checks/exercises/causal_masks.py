@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Exercise, Mistake, draw
-from utils.checks.layer_facts import TRAINING_FACTS
+from utils.checks.layer_probes import TRAINING_PROBES
 from utils.checks.shared import softmax_of
 from utils.checks.submission import QKV
 
@@ -155,9 +155,9 @@ exercise_5_2 = Exercise(
     class_signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     projections=QKV,
-    facts=TRAINING_FACTS,
+    probes=TRAINING_PROBES,
     mistakes=IN_LAYER,
-    without=("fixed-axis", "fixed-axes"),
+    skip_mistakes=("fixed-axis", "fixed-axes"),
     cases=[
         Case(draw(2, 7, 5, scale=2.0), build=LONG),
         Case(draw(3, 3, 7, scale=2.0), build=NARROW_BUILD, note="d_out < d_in, B = T"),

@@ -99,7 +99,7 @@ exercise_3_1 = Exercise(
     returns="the weights (T, T): a row for each word that looks, which sums to 1",
     cases=TOKENS,
     mistakes=WEIGHING + ONE_ROW,
-    without=ANY,
+    skip_mistakes=ANY,
 )
 exercise_3_2 = Exercise(
     id="3.2",
@@ -108,7 +108,7 @@ exercise_3_2 = Exercise(
     returns="the context vectors (T, D), one for each token",
     cases=TOKENS,
     mistakes=WEIGHING + shared.AVERAGE + CONTEXT,
-    without=(*ANY, "keys-for-values"),  # both are the tokens
+    skip_mistakes=(*ANY, "keys-for-values"),  # both are the tokens
 )
 
 exercise_0_1 = replace(

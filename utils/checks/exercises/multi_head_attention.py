@@ -10,7 +10,7 @@ from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.engine.guard import attempt
-from utils.checks.layer_facts import TRAINING_FACTS, changes_in_training, no_gradient
+from utils.checks.layer_probes import TRAINING_PROBES, changes_in_training, no_gradient
 from utils.checks.shared import head_width, softmax_of
 from utils.checks.submission import QKV
 
@@ -44,7 +44,7 @@ exercise_6_1 = Exercise(
     right=split_heads,
     course=attention.split_heads,
     returns="the heads (B, H, T, d_k) of x (B, T, D), head h with the features h*d_k … (h+1)*d_k - 1",
-    facts=[split_not_divided],
+    probes=[split_not_divided],
     smallest_inputs={"num_heads": 1},
     mistakes=shared.SPLIT + [Mistake("heads-overlap", "Your heads overlap, because head h begins at feature h: it begins at h*d_k, after the features of the heads before it.", "heads = torch.stack([features[..., h : h + d_k] for h in range(num_heads)], 1)")],
     cases=[
@@ -138,10 +138,10 @@ exercise_6_3 = Exercise(
     class_signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
     returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices W_query, W_key, W_value (d_in to d_out, the width of all heads together) and out_proj (d_out to d_out)",
     projections=(*QKV, "out_proj"),
-    facts=[width_not_divided, *TRAINING_FACTS],
+    probes=[width_not_divided, *TRAINING_PROBES],
     mistakes=IN_LAYER,
     # Where one maximum for all rows fails, none fails as well.
-    without=("fixed-axis", "global-maximum-subtracted"),
+    skip_mistakes=("fixed-axis", "global-maximum-subtracted"),
     cases=[
         Case(draw(2, 7, 11), build=BUILD),
         Case(draw(2, 13, 11), build=BUILD, note="many tokens"),
@@ -159,8 +159,8 @@ exercise_3_in_the_hour = replace(
     twin="6.3",
     practice="in an hour",
     class_signature="MultiHeadAttention(d_in, d_out, num_heads)",
-    facts=[width_not_divided, no_gradient, changes_in_training],
-    without=(*exercise_6_3.without, "mask-not-sliced"),
+    probes=[width_not_divided, no_gradient, changes_in_training],
+    skip_mistakes=(*exercise_6_3.skip_mistakes, "mask-not-sliced"),
     course=partial(attention.MultiHeadAttention, context_length=1024, dropout=0.0),
     cases=[
         Case(*case.args, note=case.note, build=case.build[:2] + case.build[-1:])

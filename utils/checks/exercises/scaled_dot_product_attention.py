@@ -5,7 +5,7 @@ import torch
 from utils import attention
 from utils.checks import shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
-from utils.checks.layer_facts import changes_in_training, no_gradient
+from utils.checks.layer_probes import changes_in_training, no_gradient
 from utils.checks.shared import softmax_of
 from utils.checks.submission import QKV
 
@@ -80,7 +80,7 @@ exercise_4_2 = Exercise(
     class_signature="SelfAttention(d_in, d_out)",
     returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices W_query, W_key, W_value",
     projections=QKV,
-    facts=[no_gradient, changes_in_training, created_in_order],
+    probes=[no_gradient, changes_in_training, created_in_order],
     mistakes=IN_MODULE,
     cases=[
         Case(draw(7, 3, scale=3.0), build=(3, 5)),

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils import model
-from utils.checks import layer_facts, shared
+from utils.checks import layer_probes, shared
 from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw, draw_ids
 from utils.checks.shared import softmax_of
 
@@ -46,7 +46,8 @@ def norms_missing(module, learned):
 
 def norm_shared(module, learned):
     """Name a norm that is used in both places, by giving each norm other weights."""
-    twin, x = layer_facts.rebuild(module, learned), layer_facts.draw_sentences(learned)
+    twin = layer_probes.rebuild(module, learned)
+    x = layer_probes.draw_sentences(learned)
     for norm, end in ((twin.norm1, 2.0), (twin.norm2, -1.0)):
         norm.weight.data.copy_(torch.linspace(0.5, end, learned.build.d_model))
     output, (attention, feed_forward, _) = twin(x.clone()), learned.build
@@ -81,7 +82,7 @@ exercise_8_1 = Exercise(
         Mistake("sublayers-parallel", "You let both sublayers read the block's input: feed_forward reads norm2 of the sum y.", "z = y + mlp(layer_norm(x))"),
         Mistake("norm-unused", "You let a sublayer read its input without a norm: use attention(norm1(x)), and feed_forward(norm2(y)) of the sum y.", "y = x + attention(x)", "z = y + mlp(y)"),
     ],
-    facts=[norms_missing, norm_shared, layer_facts.no_gradient, layer_facts.changes_in_training],
+    probes=[norms_missing, norm_shared, layer_probes.no_gradient, layer_probes.changes_in_training],
     cases=[
         Case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
         Case(draw(3, 11, 7, scale=3.0), build=SEVEN, note="another width"),
@@ -126,7 +127,7 @@ def next_token_probs(logits, temperature=1.0, top_k=None):
 exercise_8_2 = Exercise(
     id="8.2",
     page="deeper/drawing_the_next_token",
-    without=("no-gradient",),
+    skip_probes=("no-gradient",),
     right=next_token_probs,
     course=model.next_token_probs,
     smallest_inputs={"top_k": 1},
@@ -174,7 +175,7 @@ def top_p_probs(logits, p):
 exercise_8_3 = Exercise(
     id="8.3",
     page="deeper/drawing_the_next_token",
-    without=("no-gradient",),
+    skip_probes=("no-gradient",),
     right=top_p_probs,
     course=model.top_p_probs,
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",

@@ -1,4 +1,4 @@
-"""Facts on layers, see `ModuleAnswer`: training, dropout, a mask, what is computed."""
+"""Probes on layers, see `ModuleAnswer`: training, dropout, a mask, what is computed."""
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
@@ -134,7 +134,7 @@ def are_dropped_together(dropped, visible):
     return False
 
 
-TRAINING_FACTS = (no_gradient, wrong_in_training, mask_not_a_buffer)
+TRAINING_PROBES = (no_gradient, wrong_in_training, mask_not_a_buffer)
 
 
 class Shapes(TorchFunctionMode):

@@ -16,15 +16,15 @@ def find_changed_input(trial):
         yield Diagnosis("input-changed", f"Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}.")  # fmt: skip
 
 
-def find_facts(trial):
-    """Name what the exercise's own facts find, unless a result can't be used."""
+def find_by_probes(trial):
+    """Name what the exercise's own probes find, unless a result can't be used."""
     if not any(isinstance(run.value, OpaqueValue) for run in trial.runs):
-        yield from run_facts(trial.exercise, *trial.answer.fact_arguments())
+        yield from run_probes(trial.exercise, *trial.answer.probe_arguments())
 
 
-def run_facts(exercise, *arguments):
-    """Yield what the facts of an exercise find in an answer."""
-    outcomes = [attempt(supervise()(fact), *arguments) for fact in exercise.facts]
+def run_probes(exercise, *arguments):
+    """Yield what the probes of an exercise find in an answer."""
+    outcomes = [attempt(supervise()(probe), *arguments) for probe in exercise.probes]
     yield from filter(None, (outcome.value for outcome in outcomes))
 
 
@@ -47,7 +47,7 @@ def find_lost_gradient(trial):
 
     A result in another form, or of inputs that were changed, has none to compare.
     """
-    exercise, skip = trial.exercise, trial.exercise.without
+    exercise, skip = trial.exercise, trial.exercise.skip_probes
     is_comparable = trial.is_right and not (trial.changed_run or trial.diagnoses)
     if "no-gradient" in skip or not is_comparable:
         return
