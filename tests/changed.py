@@ -117,7 +117,7 @@ def read_course():
 
     course = {"exercises": {}}
     for id, exercise in catalogue.exercises().items():
-        if (own := exercise.course) and not exercise.twin:
+        if (own := exercise.course) and not exercise.same_as:
             course["exercises"][id] = "", {f"{own.__module__}.{own.__name__}"}
     for path in files():
         name = path.relative_to(ROOT).as_posix()

@@ -42,19 +42,20 @@ def exercises() -> dict[str, Exercise]:
 
 def tasks() -> list[Task]:
     """Return all tasks in order; those of deeper notebooks are last."""
-    found = [
-        Task(e.record, e.id, f"{e.page}.ipynb", int(e.id.split(".")[0]))
-        for e in exercises().values()
-        if "." in e.id
-    ]
+    found = [task for task in _exercise_tasks() if task.page != HOUR_PAGE]
     found += [Task(p, p, page, 7) for page, names in CLINIC.items() for p in names]
     return sorted(found, key=lambda task: ("deeper" in task.page, task.number))
 
 
 def hour_tasks() -> list[Task]:
     """Return what *Attention in an hour* asks."""
-    asked = [e for e in exercises().values() if "." not in e.id]
-    return [Task(e.record, e.id, HOUR_PAGE, 0) for e in asked]
+    return [task for task in _exercise_tasks() if task.page == HOUR_PAGE]
+
+
+def _exercise_tasks():
+    for exercise in exercises().values():
+        page, number = f"{exercise.page}.ipynb", int(exercise.id.partition(".")[0])
+        yield Task(exercise.counts_as, exercise.id, page, number)
 
 
 def numbered_notebooks(numbers: range) -> list[str]:

@@ -90,8 +90,9 @@ class Exercise:
     course: the course's own version, which later cells use until the reader's passes
     page: its notebook, "deeper/shared_heads", if it isn't the one of the right answer's
         module, "04_scaled_dot_product_attention"
-    twin: the id of an exercise in another notebook, which this one is or practises
-    practice: what is recorded after the name of one that only practises its twin
+    same_as: the id of the exercise in a numbered notebook that it repeats
+    counts_as: the name under which a pass is recorded, if it isn't that of the function:
+        then it is only practice for the other, and passing it doesn't pass both
     """
 
     id: str
@@ -109,9 +110,13 @@ class Exercise:
     smallest_inputs: dict = field(default_factory=dict)
     course: Callable | None = None
     page: str = ""
-    twin: str = ""
-    practice: str = ""
-    kind: str = field(init=False)  # "function" or "class"; these follow from the others
+    same_as: str = ""
+    counts_as: str = ""
+    # What follows from the others: kind is "function" or "class", name that of either.
+    kind: str = field(init=False)
+    signature: str = field(init=False)
+    name: str = field(init=False)
+    expectation: str = field(init=False)
     inputs: list[str] = field(init=False)
     smallest: Case | None = field(init=False)
     variants: list[Variant] = field(init=False)
@@ -121,8 +126,7 @@ class Exercise:
         signature = inspect.signature(self.right)
         self.signature = self.class_signature or f"{self.right.__name__}{signature}"
         self.name = self.signature.partition("(")[0]
-        self.label = self.id if "." in self.id else f"Exercise {self.id}"
-        self.record = f"{self.name} {self.practice}".strip()
+        self.counts_as = self.counts_as or self.name
         module = self.right.__module__.rpartition(".")[2]
         self.page = self.page or f"{int(self.id.partition('.')[0]):02}_{module}"
         self.expectation = f"a {self.kind} {self.signature} that returns {self.returns}"
@@ -131,6 +135,16 @@ class Exercise:
         mistakes = [m for m in self.mistakes if m.name not in self.skip_mistakes]
         form_variants = [v for v in FORM_VARIANTS if v.name not in self.skip_mistakes]
         self.variants = read_variants(self.right, mistakes) + form_variants
+
+    @property
+    def label(self):
+        """Return how messages call it: "4.1", but "Exercise 1" in the hour."""
+        return f"Exercise {self.id}" if self.id.isdecimal() else self.id
+
+    @property
+    def is_practice(self):
+        """Return whether passing it doesn't pass the exercise that it repeats."""
+        return self.counts_as != self.name
 
     def prepare(self, answer):
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""

@@ -31,11 +31,11 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     check_type("record", record, bool)
     entry = _find_entry(exercise)
     if entry is None:
-        ids = ", ".join(e.id for e in catalogue.exercises().values() if not e.twin)
+        ids = ", ".join(e.id for e in catalogue.exercises().values() if not e.same_as)
         text = f"There is no such exercise. Expected one of the ids {ids}."
         result = Result(False, "no-such-exercise", text + _ask_for_quotes(exercise))
         return _show(f"Exercise {safe_text(exercise)}", result)
-    result, name = _examine(entry, answer), entry.record
+    result, name = _examine(entry, answer), entry.counts_as
     message = result.message
     if result.diagnosis not in ("not-attempted", "newer-cell-failed"):
         if _checked_answers.get(name, entry) is answer:
@@ -52,8 +52,8 @@ def check(exercise: str, answer, record: bool = True) -> Result:
             ending = say_what_is_next(name)
         else:
             ending = f"{len(names & records.load())} of {len(names)} in the hour."
-            kind = "is practice for" if entry.practice else "also counts as"
-            ending += f" It {kind} {entry.twin} of the numbered notebooks."
+            kind = "is practice for" if entry.is_practice else "also counts as"
+            ending += f" It {kind} {entry.same_as} of the numbered notebooks."
         message += f"\n{ending}"
     return _show(f"{entry.label} {entry.name}", replace(result, message=message))
 
@@ -109,7 +109,7 @@ def solution(exercise: str, passed: bool = True):
     if entry is None or entry.course is None:
         expected = "the id of an exercise whose function utils has as well"
         raise_value_error(expected, safe_text(exercise) + _ask_for_quotes(exercise))
-    name, label = entry.record, entry.label
+    name, label = entry.counts_as, entry.label
     if name in _passed_answers:
         print(f"Using your own {entry.name}.")
         return _passed_answers[name]
@@ -138,7 +138,9 @@ def _saved_answers(exercise):
     `solution(…)` run, and what these print isn't shown.
     """
     asked = catalogue.tasks() + catalogue.hour_tasks()
-    for page, label in [(t.page, t.label) for t in asked if t.name == exercise.record]:
+    for page, label in [
+        (t.page, t.label) for t in asked if t.name == exercise.counts_as
+    ]:
         with suppress(OSError, ValueError, LookupError, TypeError):  # a damaged file
             saved, namespace = read_cells(page), {"__name__": "saved"}
             checks = [f'check("{label}"' in "".join(cell["source"]) for cell in saved]

@@ -112,8 +112,12 @@ exercise_3_2 = Exercise(
 )
 
 exercise_0_1 = replace(
-    exercise_3_3, id="0.1", page="00_start_here", twin="3.3", practice="in 00"
+    exercise_3_3,
+    id="0.1",
+    page="00_start_here",
+    same_as="3.3",
+    counts_as="softmax in 00",
 )
 exercise_1_in_the_hour = replace(
-    exercise_3_1, id="1", page="attention_in_an_hour", twin="3.1"
+    exercise_3_1, id="1", page="attention_in_an_hour", same_as="3.1"
 )
