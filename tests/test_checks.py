@@ -236,6 +236,7 @@ def with_axis(scores, axis=-1):
         (unfinished, None, "NotImplementedError: batches"),
         (nearly_right, None, "expected [0.09003057, 0.24472848, 0.66524094]"),
         (nearly_right, None, "got      [0.09001058, 0.24470848, 0.66524094]"),
+        (nearly_right, None, "\nThis check has no name for it, or it is more than two"),
         (without_dim, "other-parameters", "got an unexpected keyword argument 'dim'"),
         (with_axis, "other-parameters", "Your parameters aren't those of the card"),
     ],

@@ -29,7 +29,8 @@ def test_every_mistake_is_told_apart_and_explained(exercise, variant):
     This shows that mistakes are distinct, not that a reader's mistake is recognised,
     because the answer is made of the mistake's own lines: `test_answers` shows that.
     """
-    answer = answer_from(exercise, apply_variants(exercise.right, variant))
+    mistaken, _ = apply_variants(exercise.right, variant)
+    answer = answer_from(exercise, mistaken)
     result = check(exercise.id, answer)
     assert result.diagnosis == variant.name, (
         f"{variant.name} and {result.diagnosis} give the same in all cases of "
@@ -128,7 +129,7 @@ def larger(x, least=4.0):
 def test_a_right_answer_may_have_statements_and_names_of_any_kind(line, case, got):
     toy = {"right": larger, "cases": [Case(case)], "parts": ("x", "larger")}
     toy = replace(TOY, mistakes=[Mistake("m", "text", line)], **toy)
-    assert apply_variants(larger, toy.variants[0])(case) == got
+    assert apply_variants(larger, toy.variants[0])[0](case) == got
     assert examine(toy, lambda x: got).diagnosis == "m"
     if type(got) is tuple:
         result = examine(toy, lambda x: [*got])

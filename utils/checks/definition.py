@@ -114,8 +114,8 @@ class Exercise:
     counts_as: str = ""
     # What follows from the others: kind is "function" or "class", name that of either.
     kind: str = field(init=False)
-    signature: str = field(init=False)
     name: str = field(init=False)
+    label: str = field(init=False)
     expectation: str = field(init=False)
     inputs: list[str] = field(init=False)
     smallest: Case | None = field(init=False)
@@ -123,28 +123,19 @@ class Exercise:
 
     def __post_init__(self):
         self.kind = "class" if self.class_signature else "function"
-        signature = inspect.signature(self.right)
-        self.signature = self.class_signature or f"{self.right.__name__}{signature}"
-        self.name = self.signature.partition("(")[0]
+        parameters = inspect.signature(self.right)
+        signature = self.class_signature or f"{self.right.__name__}{parameters}"
+        self.name = signature.partition("(")[0]
+        self.label = f"Exercise {self.id}" if self.id.isdecimal() else self.id
         self.counts_as = self.counts_as or self.name
         module = self.right.__module__.rpartition(".")[2]
         self.page = self.page or f"{int(self.id.partition('.')[0]):02}_{module}"
-        self.expectation = f"a {self.kind} {self.signature} that returns {self.returns}"
-        self.inputs = [*signature.parameters]
+        self.expectation = f"a {self.kind} {signature} that returns {self.returns}"
+        self.inputs = [*parameters.parameters]
         self.smallest = smallest_case(self)
         mistakes = [m for m in self.mistakes if m.name not in self.skip_mistakes]
         form_variants = [v for v in FORM_VARIANTS if v.name not in self.skip_mistakes]
         self.variants = read_variants(self.right, mistakes) + form_variants
-
-    @property
-    def label(self):
-        """Return how messages call it: "4.1", but "Exercise 1" in the hour."""
-        return f"Exercise {self.id}" if self.id.isdecimal() else self.id
-
-    @property
-    def is_practice(self):
-        """Return whether passing it doesn't pass the exercise that it repeats."""
-        return self.counts_as != self.name
 
     def prepare(self, answer):
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""

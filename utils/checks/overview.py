@@ -46,9 +46,11 @@ def progress():
     total, left = map(len, map(_of_course, (tasks, open_tasks)))
     html.append(f'<progress value="{total - left}" max="{total}"></progress>')
     lines.append("")
-    for words, task in _goals(tasks, open_tasks):
-        lines.append(f"{words}: {task.label} in {_title(task.page)}.")
-        html.append(f" {words}: {task.label} in {_link(task.page)}.")
+    if open_tasks:
+        latest = records.latest(_main_names(tasks))
+        task = _choose_next(tasks, open_tasks, latest)
+        lines.append(f"Next: {task.label} in {_title(task.page)}.")
+        html.append(f" Next: {task.label} in {_link(task.page)}.")
     show("\n".join(lines[1:]).rstrip(), "".join(html))
 
 
@@ -56,17 +58,6 @@ def _of_course(tasks):
     """Return the tasks of the course, without its hour, excursions and deeper pages."""
     pages = catalogue.numbered_notebooks(catalogue.COURSE)
     return [task for task in tasks if task.page in pages]
-
-
-def _goals(tasks, open_tasks):
-    """Return the next task, and the first one of the course that was left out before it."""
-    if not open_tasks:
-        return []
-    task = _choose_next(tasks, open_tasks, records.latest(_main_names(tasks)))
-    first = open_tasks[0]
-    is_before = first.number <= task.number and "deeper" not in first.page
-    is_left_out = first != task and is_before
-    return [("Next", task)] + [("Still open before it", first)] * is_left_out
 
 
 def _groups():

@@ -52,8 +52,10 @@ def check(exercise: str, answer, record: bool = True) -> Result:
             ending = say_what_is_next(name)
         else:
             ending = f"{len(names & records.load())} of {len(names)} in the hour."
-            kind = "is practice for" if entry.is_practice else "also counts as"
-            ending += f" It {kind} {entry.same_as} of the numbered notebooks."
+            if entry.counts_as == entry.name:
+                ending += f" It has passed as {entry.same_as} of the course as well."
+            else:
+                ending += f" It prepares {entry.same_as}, which asks for more."
         message += f"\n{ending}"
     return _show(f"{entry.label} {entry.name}", replace(result, message=message))
 

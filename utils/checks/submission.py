@@ -88,14 +88,11 @@ class ModuleAnswer:
         dropout 0.
         """
         if arguments not in self.modules:
-            run = self._build_module(arguments)
-            learned = self.read_weights(run.value, arguments)
+            run, learned = self._build_module(arguments)
             noise = attempt(supervise()(dropout_in_eval), run.value, learned).value
             if noise:
                 self.diagnoses.append(noise)
-                no_dropout = without_dropout(learned.build)
-                run = self._build_module(no_dropout)
-                learned = self.read_weights(run.value, no_dropout)
+                run, learned = self._build_module(without_dropout(learned.build))
                 retry = attempt(supervise()(dropout_in_eval), run.value, learned)
                 self.is_random |= retry.value is not None
             self.modules[arguments] = run, learned
@@ -108,13 +105,13 @@ class ModuleAnswer:
         return module_run.value(x)
 
     def _build_module(self, arguments):
-        """Return the run that builds a module in eval mode."""
+        """Return the run that builds a module in eval mode, and its `learned`."""
         torch.default_generator.manual_seed(789)
         run = attempt(supervise()(lambda: self.submitted(*arguments).eval()))
         if any(words in str(run.error) for words in NOT_BEGUN):
             text = "Your __init__ doesn't call super().__init__() first: put that line at its top. Until it has run, PyTorch has nowhere to store layers and weights."
             raise AnswerRejected("super-init-missing", text)
-        return run
+        return run, self.read_weights(run.value, arguments)
 
     def read_weights(self, module, arguments):
         """Return `learned`: what the module holds; an unasked bias becomes zero."""

@@ -76,7 +76,7 @@ MISTAKES += [
 
 @cache
 def build_faulty(letter, slugs):
-    """Return the right answer to the exercise of a kind, with these mistakes."""
+    """Return the right answer to a kind's exercise with mistakes, and its variables."""
     right = exercises()[RIGHT[letter]].right
     variants = {}  # of several ways to make a mistake the first
     for variant in read_variants(right, [m for m in MISTAKES if m.name in slugs]):
@@ -146,9 +146,8 @@ class Layer(nn.Module):
         self._check(inputs)
         if self.kind.is_masked:
             inputs = (self._matrices(), *inputs)
-        answer = build_faulty(self.kind.letter, self._slugs)
-        variables = {}
-        output = answer(*inputs, variables=variables)
+        answer, variables = build_faulty(self.kind.letter, self._slugs)
+        output = answer(*inputs)
         if need_weights and self.kind.is_masked:
             return output, variables["weights"]
         return output

@@ -22,7 +22,7 @@ def describe_inputs(exercise, case):
     """Return the inputs of a case: short ones as they are, tensors by their shape."""
     names, texts = exercise.inputs, []
     if case.build:
-        parameters = exercise.signature.partition("(")[2].strip(")").split(", ")
+        parameters = exercise.class_signature.partition("(")[2].strip(")").split(", ")
         arguments = map("{}={}".format, parameters, map(values.safe_text, case.build))
         names = [f"{exercise.name}({', '.join(arguments)}), x"]
     for name, value in zip(names, case.args):

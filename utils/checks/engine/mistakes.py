@@ -8,7 +8,7 @@ import ast
 import inspect
 from copy import copy
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -71,48 +71,42 @@ def read_variants(function, mistakes: list[Mistake]) -> list[Variant]:
 
 
 def apply_variants(right, *variants):
-    """Return the right answer, a function, with the lines of these variants.
+    """Return the right answer with the lines of these variants, and its variables.
 
     A line of a variant replaces every line that assigns the same name. If the name is a
-    parameter, it is put at the top of the function. A call fills the dict `variables`.
-    Variants of another function change what the right answer returns.
+    parameter, it is put at the top of the function. Variants of another function change
+    what the right answer returns. A call fills the dict that is returned as well, with
+    the right answer's variables.
     """
-    answer = _rewrite(right, *(v for v in variants if v.function is right))
+    answer, variables = _rewrite(right, *(v for v in variants if v.function is right))
     in_form = [v for v in variants if v.function is not right]
-    change_form = in_form and _rewrite(in_form[0].function, *in_form)
+    change_form, _ = _rewrite(in_form[0].function, *in_form) if in_form else (None, {})
 
-    def mistaken(*args, variables=None):
-        variables = {} if variables is None else variables
-        result = answer(*args, _variables=variables)
-        return change_form(result, _variables={}) if in_form else result
+    def mistaken(*args):
+        variables.clear()
+        result = answer(*args)
+        return change_form(result) if in_form else result
 
-    return mistaken
+    return mistaken, variables
 
 
-[RECORDED] = ast.parse("""
-def recorded(*, _variables):
-    try: pass
-    finally: _variables.update(locals(), _variables=None)
-""").body
+[RECORD] = ast.parse("try: pass\nfinally: _variables.update(locals())").body
 
 
 @lru_cache(maxsize=256)  # of pairs, those with one mistake in common follow each other
 def _rewrite(function, *variants):
-    """Return a function with the lines of variants, which records its variables."""
+    """Return a function with the lines of variants, and the dict of its variables."""
     lines = {name: line for variant in variants for name, line in variant.lines.items()}
-    definition, record = copy(_read_definition(function)), copy(RECORDED.body[0])
-    definition.args = copy(definition.args)
-    definition.args.kwonlyargs = RECORDED.args.kwonlyargs
-    definition.args.kw_defaults = RECORDED.args.kw_defaults
+    definition, record, variables = copy(_read_definition(function)), copy(RECORD), {}
     record.body = _replace_lines(definition.body, lines)
     definition.body = [record]
-    return define(definition, dict(function.__globals__))
+    names = function.__globals__ | {"_variables": variables}
+    return define(definition, names), variables
 
 
 def define(definition, names):
     """Return the function that a syntax tree defines, with these global names."""
-    module = ast.fix_missing_locations(ast.Module([definition], []))
-    exec(compile(module, "<changed>", "exec"), names)
+    exec(compile(ast.Module([definition], []), "<changed>", "exec"), names)
     return names[definition.name]
 
 
@@ -178,17 +172,17 @@ def find_mistake_pair(trial):
 
 def _make_diagnoses(trial, *variants):
     """Yield the diagnoses of these mistakes, with values of the run that is shown."""
-    exercise, values = trial.exercise, {}
-    mistaken = partial(apply_variants(exercise.right, *variants), variables=values)
+    exercise = trial.exercise
+    mistaken, values = apply_variants(exercise.right, *variants)
     exercise.call(mistaken, trial.shown_run.args)
-    values["returns"] = exercise.returns
     for variant in variants:
-        yield Diagnosis(variant.name, variant.mistake.text.format(**values))
+        text = variant.mistake.text.format(**values, returns=exercise.returns)
+        yield Diagnosis(variant.name, text)
 
 
 def reproduces(exercise, runs, *variants):
     """Return whether mistakes together give what the answer gave in these runs."""
-    mistaken = apply_variants(exercise.right, *variants)
+    mistaken, _ = apply_variants(exercise.right, *variants)
     return all(_is_same_outcome(run, exercise.call(mistaken, run.args)) for run in runs)
 
 

@@ -13,19 +13,19 @@ from utils.checks.engine.values import safe_text
 
 IMPORTS = {name: f"import {name}" for name in ("torch", "math", "random", "itertools")}
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn", "F": "from torch.nn import functional as F"}  # fmt: skip
-ERRORS = {  # an error with its lines and all code, as `_match_error` joins them: what explains it
-    r"(Type|Attribute)Error: .*( not |')(builtin_function_or_)?method\b": Diagnosis("not-called", "You use a function or method without calling it: write its parentheses, as in `x.t()`."),
-    r"TypeError: (.* for [@*]: .*'Linear'|(matmul|mm|bmm|linear)\(\): .* not Linear)|AttributeError: 'Linear' .* '(T|mT|t|transpose)'": Diagnosis("layer-not-called", "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."),
-    r'TypeError: (log_)?softmax\(\) missing 1 .* "dim"': Diagnosis("dim-missing", "You don't say along which axis the softmax runs: `dim=-1` is along each row."),
-    r"TypeError: (\w+\(\): argument '(sizes?|shape|split_sizes|chunks|repeats|n)' .*float|view\(\) received .* got \([^)]*float|'float' object cannot be .* integer\n[\s\S]*> .*\brange\()": Diagnosis("float-for-size", "You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`."),
-    r"RuntimeError: Boolean value of Tensor with more than one value": Diagnosis("not-of-a-tensor", "You ask a whole tensor for one truth value, with `not`, `and`, `or` or `if`: for each of its entries, write ~, & or |, or torch.where."),
-    r"TypeError: sqrt\(\): .* must be Tensor, not (int|float)": Diagnosis("sqrt-of-a-number", "`torch.sqrt` takes a tensor: write d_k ** 0.5, or math.sqrt(d_k)."),
-    r"(Type|Attribute)Error: .*\btorch\.return_types\.(max|min)\b": Diagnosis("pair-not-taken-apart", "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."),
-    r"TypeError: expected Tensor as element \d+ in argument 0, but got tuple": Diagnosis("pairs-joined", "You join pairs: a function that returns (output, weights) gives two tensors, so take the first."),
-    r"AttributeError: '(tuple|list)' .* '(shape|m?T)'|TypeError: linear\(\): argument 'input' .* not (tuple|list)": Diagnosis("several-for-one", "You pass several tensors where one is needed: take one of them, such as q[h], or join them, torch.cat(heads, dim=-1)."),
-    r"IndexError: index \d+ is out of bounds for dimension 0 (?![\s\S]*(chunk|split|flatten|view|reshape))[\s\S]*\bnum_heads\b": Diagnosis("not-cut", "You take parts of a tensor by an index, but the first axis of a batch counts the sentences: cut the features first, as .chunk(num_heads, dim=-1) does."),
-    r"(Index|Runtime)Error: [\s\S]*\.chunk\((self\.\w+, (dim=)?1|[^,()]*)\)": Diagnosis("tokens-cut", "It looks as if your `chunk` cuts another axis than the features, because its `dim` is 1 or missing: .chunk(num_heads, dim=-1) cuts the features."),
-}  # fmt: skip
+ERRORS = [  # regular expressions for an error and for the code, and what explains it
+    (r"(Type|Attribute)Error: .*( not |')(builtin_function_or_)?method\b", "", Diagnosis("not-called", "You use a function or method without calling it: write its parentheses, as in `x.t()`.")),
+    (r"TypeError: (.* for [@*]: .*'Linear'|(matmul|mm|bmm|linear)\(\): .* not Linear)|AttributeError: 'Linear' .* '(T|mT|t|transpose)'", "", Diagnosis("layer-not-called", "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix.")),
+    (r'TypeError: (log_)?softmax\(\) missing 1 .* "dim"', "", Diagnosis("dim-missing", "You don't say along which axis the softmax runs: `dim=-1` is along each row.")),
+    (r"TypeError: (\w+\(\): argument '(sizes?|shape|split_sizes|chunks|repeats|n)' .*float|view\(\) received .* got \([^)]*float|'float' object cannot be .* integer)", "", Diagnosis("float-for-size", "You give a size that isn't whole, perhaps because `/` makes a float even of 8 / 2: divide with `//`.")),
+    ("RuntimeError: Boolean value of Tensor with more than one value", "", Diagnosis("not-of-a-tensor", "You ask a whole tensor for one truth value, with `not`, `and`, `or` or `if`: for each of its entries, write ~, & or |, or torch.where.")),
+    (r"TypeError: sqrt\(\): .* must be Tensor, not (int|float)", "", Diagnosis("sqrt-of-a-number", "`torch.sqrt` takes a tensor: write d_k ** 0.5, or math.sqrt(d_k).")),
+    (r"(Type|Attribute)Error: .*\btorch\.return_types\.(max|min)\b", "", Diagnosis("pair-not-taken-apart", "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`.")),
+    (r"TypeError: expected Tensor as element \d+ in argument 0, but got tuple", "", Diagnosis("pairs-joined", "You join pairs: a function that returns (output, weights) gives two tensors, so take the first.")),
+    (r"AttributeError: '(tuple|list)' .* '(shape|m?T)'|TypeError: linear\(\): argument 'input' .* not (tuple|list)", "", Diagnosis("several-for-one", "You pass several tensors where one is needed: take one of them, such as q[h], or join them, torch.cat(heads, dim=-1).")),
+    (r"IndexError: index \d+ is out of bounds for dimension 0", r"\A(?!.*(chunk|split|flatten|view|reshape)).*\bnum_heads\b", Diagnosis("not-cut", "You take parts of a tensor by an index, but the first axis of a batch counts the sentences: cut the features first, as .chunk(num_heads, dim=-1) does.")),
+    ("(Index|Runtime)Error", r"\.chunk\((self\.\w+, (dim=)?1|[^,()]*)\)", Diagnosis("tokens-cut", "It looks as if your `chunk` cuts another axis than the features, because its `dim` is 1 or missing: .chunk(num_heads, dim=-1) cuts the features.")),
+]  # fmt: skip
 
 
 def find_python_error(trial):
@@ -58,10 +58,12 @@ def _explain_unknown_name(trial, name):
 
 
 def _match_error(error, code):
-    """Return the first of ERRORS that fits an error with the reader's code, or None."""
-    text = f"{type(error).__name__}: {safe_text(error, 300)}\n{code}"
-    matches = (d for pattern, d in ERRORS.items() if re.match(pattern, text))
-    return next(matches, None)
+    """Return the first of ERRORS that fits an error and the reader's code, or None."""
+    text = f"{type(error).__name__}: {safe_text(error, 300)}"
+    for in_error, in_code, diagnosis in ERRORS:
+        if re.match(in_error, text) and re.search(in_code, code, re.DOTALL):
+            return diagnosis
+    return None
 
 
 def _function_of(trial):

@@ -100,7 +100,7 @@ def _substitute(tree, old, new):
     if isinstance(tree, list):
         return [_substitute(node, old, new) for node in tree]
     if tree is old or not isinstance(tree, ast.AST):
-        return new if tree is old else tree
+        return ast.fix_missing_locations(new) if tree is old else tree
     parts = {name: _substitute(part, old, new) for name, part in ast.iter_fields(tree)}
     return type(tree)(**vars(tree) | parts)
 

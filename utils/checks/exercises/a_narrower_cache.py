@@ -8,12 +8,6 @@ from utils.checks.definition import Case, Diagnosis, Exercise, Mistake, draw
 from utils.checks.layer_probes import Shapes
 from utils.checks.shared import softmax_of
 
-
-def scrambled(made):
-    """Return (B, H, S, d_k) as it looks if (B, S, H, d_k) is only reshaped."""
-    return made.transpose(1, 2).reshape(made.shape)
-
-
 NO_HEADS = Diagnosis("no-head-axis", "Your latents have no axis for the heads: insert it, latent[:, None], which is (B, 1, S, d_c), so that the matrix of every head gets them.")  # fmt: skip
 FIRST_HEAD = Diagnosis("first-head-alone", "You used head 0's matrix for all heads: each has one.")  # fmt: skip
 
@@ -49,7 +43,7 @@ exercise_11_1 = Exercise(
     ],
     mistakes=[
         Mistake("reshaped-for-moved", "You reshaped (H, d_c, d_k) to (d_c, H*d_k), which mixes the heads: move the axis, W.transpose(0, 1).reshape(d_c, H*d_k), or multiply latent[:, None] @ W.", "made = c @ W.reshape(W.shape[1], len(W), -1).transpose(0, 1)"),
-        Mistake("split-by-view", "You read (B, S, H*d_k) straight as (B, H, S, d_k), which mixes tokens and heads: use view(B, S, H, d_k), then transpose(1, 2).", "made = scrambled(c @ W)"),
+        Mistake("split-by-view", "You read (B, S, H*d_k) straight as (B, H, S, d_k), which mixes tokens and heads: use view(B, S, H, d_k), then transpose(1, 2).", "made = (c @ W).transpose(1, 2).reshape((c @ W).shape)"),
         Mistake(*NO_HEADS, "c, pair = latent, []"),
         Mistake(*FIRST_HEAD, "made = c @ W[:1].expand_as(W)"),
     ],

@@ -59,7 +59,6 @@ exercise_5_4 = Exercise(
         Mistake("polarity-inverted", "You put True at the padding: True means that a token may be attended to, t < length.", "mask = row >= ends[:, None]"),
         Mistake("one-too-many", "You counted the place at `length` as real, but it's padding already: positions start at 0, so real is t < length.", "ends = torch.as_tensor(lengths) + 1"),
         Mistake("one-too-few", "You marked one token too few: positions start at 0, so all below the length are real, t < length.", "ends = torch.as_tensor(lengths) - 1"),
-        Mistake("left-for-right", "You put the padding on the left: a sentence begins at position 0.", "row = torch.arange(num_tokens).flip(0)"),
         Mistake("longest-for-num-tokens", "You made rows as long as the longest sentence: make them num_tokens = {num_tokens} long.", "row = torch.arange(ends.max())"),
     ],
 )  # fmt: skip

@@ -67,6 +67,5 @@ exercise_2_2 = Exercise(
         Mistake("power-before-division", "You divided the power by D, because Python takes the power first: put the exponent in parentheses, 10000 ** (even / d_model).", "divisor = base**features / d_model"),
         Mistake("positions-from-one", "You counted positions from 1: position 0 should be [0, 1, 0, 1, …].", "positions = torch.arange(1, num_positions + 1)[:, None]"),
         Mistake("wrong-base", "You used a base of about {base:,.0f}: use 10,000.", "base = 1000"),
-        Mistake("multiplied-for-divided", "You multiplied the positions with 10000^(2i/D): divide them by it, so that later features turn more slowly.", "angles = positions * divisor"),
     ],
 )  # fmt: skip
