@@ -51,7 +51,8 @@ def check(exercise: str, answer, record: bool = True) -> Result:
         if f"{entry.page}.ipynb" != catalogue.HOUR_PAGE:
             ending = say_what_is_next(name)
         else:
-            ending = f"{len(names & records.load())} of {len(names)} in the hour."
+            passed = names & records.load()
+            ending = f"{len(passed)} of {len(names)} in the hour{', all of it' * (passed == names)}."
             if entry.counts_as == entry.name:
                 ending += f" It has passed as {entry.same_as} of the course as well."
             else:
